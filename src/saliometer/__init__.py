@@ -1,0 +1,2 @@
+"""Measures whether saliency maps tell the truth, on models whose reasoning is known."""
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Saliency methods, one file each: (model, batch) -> signed attribution (N, C, H, W)."""

@@ -1,0 +1,1 @@
+"""Metrics, one file each: (maps, samples) -> one value per sample."""

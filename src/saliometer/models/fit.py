@@ -1,0 +1,94 @@
+"""Trains a classifier on a fixed set of generated images, repeatably, and goes on where a killed run was."""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saliometer.seeds import fork
+
+LOSSES = ("cross_entropy", "clipped")
+Watch = Callable[[float, str], None]  # (share done, what is running)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    epochs: int
+    batch: int = 512
+    rate: float = 1e-3
+    loss: str = "cross_entropy"
+
+
+def clipped_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Keras' binary cross-entropy on linear outputs: they are clipped into (0, 1) and read as probabilities."""
+    # float32 cannot hold 1 - 1e-7 exactly; Keras of that time clips in float32 as well
+    probabilities = logits.clamp(1e-7, 1 - 1e-7)
+    return F.binary_cross_entropy(probabilities, F.one_hot(labels, logits.shape[1]).to(logits.dtype))
+
+
+def fit(
+    net: nn.Module,
+    images_of: Callable[[Tensor], Tensor],
+    labels: Tensor,
+    recipe: Recipe,
+    seed: int,
+    *,
+    checkpoint: Path | None = None,
+    watch: Watch = lambda share, text: None,
+) -> float:
+    """Train `net` in place on images_of(0..n-1) and return the last epoch's loss.
+
+    The same images come again every epoch in an order drawn from (seed, epoch); the rate falls to 0 along a cosine.
+    """
+    device, count = labels.device, len(labels)
+    optimiser = torch.optim.Adam(net.parameters(), lr=recipe.rate)
+    steps = recipe.epochs * -(-count // recipe.batch)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    state = {"net": net, "optimiser": optimiser, "schedule": schedule}
+    epoch, mean_loss = _resume(checkpoint, state, recipe, seed, device)
+    loss_of = clipped_loss if recipe.loss == "clipped" else F.cross_entropy
+    net.train()
+    while epoch < recipe.epochs:
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(fork(seed, "order", epoch))).to(device)
+        total = torch.zeros((), device=device)
+        for start in range(0, count, recipe.batch):
+            chosen = order[start : start + recipe.batch]
+            loss = loss_of(net(images_of(chosen)), labels[chosen])
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            schedule.step()
+            total += loss.detach() * len(chosen)
+            watch((epoch + min(start + recipe.batch, count) / count) / recipe.epochs, f"epoch {epoch + 1}")
+        mean_loss = total.item() / count
+        epoch += 1
+        _keep(checkpoint, state, recipe, seed, epoch, mean_loss)
+    net.eval()
+    return mean_loss
+
+
+def _keep(path: Path | None, state: dict[str, Any], recipe: Recipe, seed: int, epoch: int, loss: float) -> None:
+    if path is None:
+        return
+    kept = {name: part.state_dict() for name, part in state.items()}
+    partial = path.with_suffix(".partial")
+    torch.save(kept | {"recipe": asdict(recipe), "seed": seed, "epoch": epoch, "loss": loss}, partial)
+    os.replace(partial, path)
+
+
+def _resume(
+    path: Path | None, state: dict[str, Any], recipe: Recipe, seed: int, device: torch.device
+) -> tuple[int, float]:
+    if path is None or not path.exists():
+        return 0, float("nan")
+    kept = torch.load(path, map_location=device, weights_only=True)
+    if kept["recipe"] != asdict(recipe) or kept["seed"] != seed:
+        return 0, float("nan")
+    for name, part in state.items():
+        part.load_state_dict(kept[name])
+    return kept["epoch"], kept["loss"]

@@ -1,0 +1,1 @@
+"""Images whose evidence is known, one file per task."""
