@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
-from saliometer.engine.train import size, train
 from saliometer.engine.train import PER_BUCKET_TRAIN as TRAIN
+from saliometer.engine.train import size, train
+from saliometer.models.fit import GENERATED_TOGETHER
 from saliometer.tasks.textbox import SETTINGS, cycle, draw
 
 
@@ -20,7 +21,7 @@ def wait(device: str) -> float:
     return time.perf_counter()
 
 
-def generating(setting: str, device: str, batch: int = 512, most: int = 200) -> float:
+def generating(setting: str, device: str, batch: int = 512 * GENERATED_TOGETHER, most: int = 50) -> float:
     """Seconds to make one image of the training set, its places included once."""
     count = size(TRAIN, setting) * len(cycle(setting, "train"))
     scene = draw(setting, "train", torch.arange(count, device=device), 0)

@@ -29,6 +29,8 @@ class Facts:
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)
     better: str = ""  # 'higher' or 'lower', for a metric
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric
+    needs: tuple[int, ...] = ()  # the roles that an image must show to be scored by a metric; else NaN, with a note
+    dead: float = float("nan")  # what a metric gives a map that is NaN or empty
     definitions: tuple[str, ...] = ()  # the named definitions a metric has, the default first
     regions: tuple[str, ...] = ()  # the regions a metric can score
     settings: tuple[str, ...] = ()  # of a task

@@ -1,0 +1,45 @@
+"""Where passes run: the device by name, how precise, and how many images at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from saliometer.registry import unknown
+
+NAMES = ("auto", "cpu", "cuda", "mps")
+BATCH = {"cpu": 64, "cuda": 2048, "mps": 256}  # the fastest on the TextBox networks; memory backs off from there
+
+
+def find(name: str) -> torch.device:
+    """The device of that name; 'auto' takes a GPU where there is one."""
+    kind = name.split(":")[0]
+    if kind not in NAMES:
+        raise LookupError(unknown("device", name, NAMES))
+    if kind == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if kind == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        number = name.partition(":")[2] or "0"
+        if not number.isdecimal() or int(number) >= count:
+            raise ValueError(f"no such device: '{name}'; this machine has {count} CUDA devices. Use --device cpu or auto")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise ValueError("no such device: 'mps' needs an Apple GPU and a PyTorch built for it. Use --device cpu or auto")
+    return torch.device(name)
+
+
+def memory_format(device: torch.device) -> torch.memory_format:
+    """Channels last is 1.2 to 1.8 times as fast on the CPU and slower on an H200 in float32 (docs/speed.md)."""
+    return torch.channels_last if device.type == "cpu" else torch.contiguous_format
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """Full float32 and repeatable kernels for the passes inside; the caller's settings come back."""
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32
+    cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = False, True, False, False
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = before

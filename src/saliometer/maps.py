@@ -1,0 +1,119 @@
+"""Attribution to map: the named ways to join channels and sign, to pick the highest pixels, and the checks."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saliometer.registry import one_of
+from saliometer.seeds import uniform
+
+DEFINITIONS = ("clean", "clean_positive", "authors")
+
+
+def checked(maps: object, name: str, images: Tensor) -> Tensor:
+    """(N, C or 1, H, W) float32, or an error that says what came: one value per pixel is wanted."""
+    count, channels, height, width = images.shape
+    shapes = [(count, channels, height, width), (count, 1, height, width), (count, height, width)]
+    wanted = " or ".join((", ".join(map(str, shapes[:2])), str(shapes[2])))
+    if not isinstance(maps, Tensor):
+        raise ValueError(f"method '{name}' returned {type(maps).__name__}, wanted a tensor of shape {wanted}")
+    if tuple(maps.shape) not in shapes:
+        came = tuple(maps.shape)
+        raise ValueError(f"method '{name}' returned shape {came}, wanted {wanted}: one value per pixel")
+    if maps.is_complex():
+        raise ValueError(f"method '{name}' returned {maps.dtype}, wanted real numbers")
+    maps = maps.detach().to(images.device, torch.float32)
+    return maps[:, None] if maps.ndim == 3 else maps
+
+
+def complaints(maps: Tensor) -> list[str]:
+    """What is odd about each of (N, C, H, W) maps, in words for a row's note: '' where nothing is."""
+    flat = maps.flatten(1)
+    odd = ~flat.isfinite().all(1)
+    low, high = flat.amin(1), flat.amax(1)
+    said = []
+    for broken, zero, constant in zip(odd.tolist(), ((low == 0) & (high == 0)).tolist(), (low == high).tolist(), strict=True):
+        said.append("nan map" if broken else "zero map" if zero else "constant map" if constant else "")
+    return said
+
+
+def collapsed(maps: Tensor, definition: str, rendering: str) -> Tensor:
+    """(N, H, W) float64, never negative: what a metric's named definition reads from signed (N, C, H, W) maps."""
+    one_of("definition", definition, DEFINITIONS)
+    if definition == "authors":
+        return blurred(RENDERINGS[rendering](maps.double()))
+    joined = maps.double().sum(1)
+    return joined.abs() if definition == "clean" else joined.relu()
+
+
+def dead(maps: Tensor, definition: str) -> Tensor:
+    """(N,) bool: collapsed maps that cannot be scored, because they are NaN or empty under this definition."""
+    flat = maps.flatten(1)
+    lowest = flat.amin(1) if definition == "authors" else 0.0  # the authors subtract the minimum first
+    return ~((flat.amax(1) - lowest) > 0) | ~flat.isfinite().all(1)
+
+
+def top(maps: Tensor, counts: Tensor, seeds: Tensor) -> Tensor:
+    """(N, H, W) bool: the `counts` (>= 1) highest pixels of each map; ties fall by seed, so a flat map scores chance."""
+    flat = maps.flatten(1)
+    threshold = flat.sort(1, descending=True).values.gather(1, (counts - 1).clamp(min=0)[:, None])
+    chosen = flat >= threshold
+    crowded = (chosen.sum(1) > counts).nonzero()[:, 0]
+    if len(crowded):
+        flat, threshold, counts = flat[crowded], threshold[crowded], counts[crowded]
+        above, tied = flat > threshold, flat == threshold
+        lots = uniform(seeds[crowded], "ties", flat.shape[1]).masked_fill(~tied, -1.0)
+        order = lots.argsort(dim=1, descending=True, stable=True).argsort(dim=1, stable=True)
+        chosen[crowded] = above | (tied & (order < (counts - above.sum(1))[:, None]))
+    return chosen.view_as(maps)
+
+
+# How the authors of SMERF read a map: rendered as a picture, read back as darkness or brightness, blurred (smerf.md 4.3, 5.1).
+
+
+def _gray(maps: Tensor) -> Tensor:
+    """Brightness of a grey picture: linear in the absolute attribution, in 256 levels."""
+    strength = maps.abs().sum(1)
+    return (_over(strength, strength.amax((1, 2))) * 255).floor() / 255
+
+
+def _heat(maps: Tensor) -> Tensor:
+    """Darkness of the 'seismic' picture: compressive and blind to sign."""
+    joined = maps.sum(1)
+    relative = _over(joined, joined.abs().amax((1, 2)))
+    return _darkness(maps)[((relative + 1) / 2 * 255).nan_to_num(0).long()] + (relative - relative)  # NaN stays NaN
+
+
+def _darkness(like: Tensor) -> Tensor:
+    """(256,): 1 minus the mean of red, green and blue of matplotlib's 'seismic'."""
+    corners = like.new_tensor([[0, 0, 0.3], [0, 0, 1], [1, 1, 1], [1, 0, 0], [0.5, 0, 0]])  # at 0, 1/4, 1/2, 3/4, 1
+    place = torch.linspace(0, 4, 256, dtype=like.dtype, device=like.device)
+    below = place.long().clamp(max=3)
+    share = (place - below)[:, None]
+    return 1 - (corners[below] * (1 - share) + corners[below + 1] * share).mean(1)
+
+
+def _raw(maps: Tensor) -> Tensor:
+    return maps.amax(1)
+
+
+def _raw_heat(maps: Tensor) -> Tensor:
+    """Never rendered, yet read back as if it were: 1 minus the mean."""
+    return 1 - maps.mean(1)
+
+
+def _raw_heat_scaled(maps: Tensor) -> Tensor:
+    low, high = maps.amin((1, 2, 3), keepdim=True), maps.amax((1, 2, 3), keepdim=True)
+    return _raw_heat((maps - low) / (high - low).where(high > low, 1))
+
+
+RENDERINGS = {"gray": _gray, "heat": _heat, "raw": _raw, "raw_heat": _raw_heat, "raw_heat_scaled": _raw_heat_scaled}
+
+
+def _over(values: Tensor, most: Tensor) -> Tensor:
+    return values / most.where(most != 0, 1)[:, None, None]
+
+
+def blurred(maps: Tensor) -> Tensor:
+    """The 7x7 box blur of OpenCV with its mirrored border."""
+    return F.avg_pool2d(F.pad(maps[:, None], (3, 3, 3, 3), mode="reflect"), 7, stride=1)[:, 0]

@@ -1,0 +1,12 @@
+"""SAFL, secondary attribution focus level (Kim et al., 2022)."""
+
+from torch import Tensor
+
+from saliometer.metrics._regions import focus, region_metric
+from saliometer.types import SECONDARY, Samples
+
+
+@region_metric(better="lower", needs=(SECONDARY,))
+def safl(maps: Tensor, samples: Samples, *, definition: str = "clean", region: str = "box") -> Tensor:
+    """The share of the attribution that lies on objects that play no part."""
+    return focus(maps, samples, SECONDARY, definition, region)
