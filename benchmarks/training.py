@@ -1,6 +1,6 @@
 """Trains TextBox models and prints what it costs: seconds, the share spent on making images, peak device memory.
 
-    python benchmarks/training.py [--out DIR] [--setting NAME]... [--device auto]
+python benchmarks/training.py [--out DIR] [--setting NAME]... [--device auto]
 """
 
 import argparse
@@ -41,7 +41,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     device = arguments.device
-    print("setting      seconds  tries  images made: share  peak MiB  accuracy  worst bucket  pairs   worst cell accepted")
+    print(
+        "setting      seconds  tries  images made: share  peak MiB  accuracy  worst bucket  pairs   worst cell accepted"
+    )
     for setting in arguments.setting or SETTINGS:
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()

@@ -32,7 +32,9 @@ def complaints(maps: Tensor) -> list[str]:
     odd = ~flat.isfinite().all(1)
     low, high = flat.amin(1), flat.amax(1)
     said = []
-    for broken, zero, constant in zip(odd.tolist(), ((low == 0) & (high == 0)).tolist(), (low == high).tolist(), strict=True):
+    for broken, zero, constant in zip(
+        odd.tolist(), ((low == 0) & (high == 0)).tolist(), (low == high).tolist(), strict=True
+    ):
         said.append("nan map" if broken else "zero map" if zero else "constant map" if constant else "")
     return said
 
@@ -54,7 +56,7 @@ def dead(maps: Tensor, definition: str) -> Tensor:
 
 
 def top(maps: Tensor, counts: Tensor, seeds: Tensor) -> Tensor:
-    """(N, H, W) bool: the `counts` (>= 1) highest pixels of each map; ties fall by seed, so a flat map scores chance."""
+    """(N, H, W) bool: the `counts` highest pixels of each map; ties fall by seed, so a flat map scores chance."""
     flat = maps.flatten(1)
     threshold = flat.sort(1, descending=True).values.gather(1, (counts - 1).clamp(min=0)[:, None])
     chosen = flat >= threshold
@@ -68,7 +70,7 @@ def top(maps: Tensor, counts: Tensor, seeds: Tensor) -> Tensor:
     return chosen.view_as(maps)
 
 
-# How the authors of SMERF read a map: rendered as a picture, read back as darkness or brightness, blurred (smerf.md 4.3, 5.1).
+# How the authors of SMERF read a map: rendered as a picture, read back as darkness or brightness, then blurred.
 
 
 def _gray(maps: Tensor) -> Tensor:

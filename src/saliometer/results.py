@@ -44,7 +44,7 @@ def write(path: Path, blocks: Iterable[pa.Table]) -> None:
         pq.write_table(table, file, compression="zstd")
         file.flush()
         os.fsync(file.fileno())
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def read(paths: Iterable[Path]) -> pa.Table:

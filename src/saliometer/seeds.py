@@ -1,7 +1,7 @@
 """Every random number: counter-based streams for each purpose and sample, no global generator.
 
-A stream is a pure function of (seed, purpose, position) in wrapping integer arithmetic, so a sample gets the same numbers
-on every device, alone or in a batch, and drawing for a whole batch is a handful of vectorised operations.
+A stream is a pure function of (seed, purpose, position) in wrapping integer arithmetic, so a sample gets the same
+numbers on every device, alone or in a batch, and drawing for a whole batch is a handful of vectorised operations.
 """
 
 import math
@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 import torch
 from torch import Tensor
+
 
 def fork(*parts: object) -> int:
     """A 63-bit seed made of any parts that print the same everywhere (numbers, strings, tuples of them)."""
@@ -44,7 +45,7 @@ def normal(seeds: Tensor, purpose: str, like: Tensor) -> Tensor:
 def scoped(*parts: object) -> Iterator[None]:
     """For code that knows only the global generator, such as weight initialisation; the caller's state comes back."""
     with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(fork(*parts))
+        torch.manual_seed(fork(*parts))
         yield
 
 

@@ -102,7 +102,7 @@ class Answers:
             yield ks, torch.cat(variants) if len(ks) > 1 else variants[0]
 
     def _backward(self, images: Tensor, targets: Tensor, layers: list[str]) -> Heard:
-        """Gradients of the targets' logits at the images; for each layer (2, N, ...): activations and gradients there."""
+        """Gradients of the targets' logits at the images; for each layer (2, N, ...), activations and gradients."""
 
         def run(images: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad(), _listening(self.model, layers) as heard:

@@ -69,9 +69,7 @@ class Request:
         return [Unit(setting, start, min(start + UNIT, count)) for start in range(0, count, UNIT)]
 
     def samples(self, unit: Unit, device: torch.device | str = "cpu") -> Samples:
-        return textbox(
-            unit.setting, start=unit.start, count=unit.stop - unit.start, seed=self.seed, device=str(device)
-        )
+        return textbox(unit.setting, start=unit.start, count=unit.stop - unit.start, seed=self.seed, device=str(device))
 
 
 @dataclass
@@ -112,7 +110,9 @@ def _method(asked: Asked) -> Method:
 def _own(function: own.OwnMethod, spec: Spec) -> Method:
     label = own.label(spec)
     if label in registry.methods:
-        raise ValueError(f"'{label}' is the name of a method of saliometer: rename yours, so that tables tell them apart")
+        raise ValueError(
+            f"'{label}' is the name of a method of saliometer: rename yours, so that tables tell them apart"
+        )
     entry = own.entry(function, label)
     spec.check("method", entry)
     return Method(label, entry, spec, key(label, own.fingerprint(function)))
@@ -141,9 +141,7 @@ def bench(
     A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps. `maps`
     names files of maps made elsewhere. The same call with the same `out` goes on where it was.
     """
-    request = Request(
-        tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed
-    )
+    request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed)
     given = [Given.read(name, Path(path), request) for name, path in (maps or {}).items()]
     asked = [methods] if isinstance(methods, str) or callable(methods) else list(methods)
     chosen = resolve(asked)
@@ -158,18 +156,23 @@ def bench(
     run = Run(folder, vars(request), fixed(request, weights, retrain))
     run.manifest.setdefault("device", str(place))
     run.manifest.setdefault("batch", batch_size or devices.BATCH[place.type])
-    for method in [*chosen, *given]:
-        run.manifest["methods"][method.label] = {
-            "key": method.key, "own": method.own if isinstance(method, Given) else method.entry.own,
-            "control": isinstance(method, Method) and method.entry.facts.control,
-        } | ({"random": True} if run.manifest["methods"].get(method.label, {}).get("random") else {})  # fmt: skip
-    run.keep()
+    both: list[Method | Given] = [*chosen, *given]
+    _enlist(run, both)
     if retrain:
         _retrain(request, weights, place, watch)
     outcome = Outcome(run)
-    _all_units(request, run, chosen, given, weights, place, batch_size, watch, outcome)
+    _all_units(request, run, both, weights, place, batch_size, watch, outcome)
     run.keep()
     return outcome
+
+
+def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
+    """Add methods to the run; one whose code has changed is told apart by its key and starts anew."""
+    known = run.manifest["methods"]
+    for method in methods:
+        if known.get(method.label, {}).get("key") != method.key:
+            known[method.label] = {"key": method.key, "own": method.own, "control": method.control}
+    run.keep()
 
 
 def default_folder(request: Request) -> Path:
@@ -180,7 +183,13 @@ def default_folder(request: Request) -> Path:
 def fixed(request: Request, weights: Path, retrain: bool = False) -> dict[str, Any]:
     """What the request meets: the benchmark's version in full."""
     hashes = {s: "retrained" if retrain else shipped.card(s, weights)["sha256"] for s in request.settings}
-    return {"task": VERSION, "sampler": "disjoint", "glyphs": key(glyphs().tolist())[:16], "weights": hashes, "unit": UNIT}
+    return {
+        "task": VERSION,
+        "sampler": "disjoint",
+        "glyphs": key(glyphs().tolist())[:16],
+        "weights": hashes,
+        "unit": UNIT,
+    }
 
 
 def _retrain(request: Request, weights: Path, place: torch.device, watch: Watch) -> None:
@@ -194,18 +203,18 @@ def _retrain(request: Request, weights: Path, place: torch.device, watch: Watch)
 
 
 def _all_units(
-    request: Request, run: Run, chosen: Sequence[Method], given: Sequence[Given], weights: Path, place: torch.device,
-    batch_size: int, watch: Watch, outcome: Outcome,
+    request: Request, run: Run, methods: Sequence[Method | Given], weights: Path, place: torch.device, batch_size: int,
+    watch: Watch, outcome: Outcome,
 ) -> None:  # fmt: skip
     todo = {
-        unit: [m for m in [*chosen, *given] if not run.part(unit, m.label).exists()]
+        unit: [m for m in methods if not run.part(unit, m.label).exists()]
         for setting in request.settings
         for unit in request.units(setting)
     }
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
     loaded = {setting: shipped.load(setting, weights) for setting in dict.fromkeys(unit.setting for unit in todo)}
     for model in loaded.values():
-        model.net.to(place, memory_format=devices.memory_format(place))
+        model.net.to(place).to(memory_format=devices.memory_format(place))
     pace = {setting: _pace(Answers(model, place), request, setting) for setting, model in loaded.items()}
     work = {unit: pace[unit.setting] * (unit.stop - unit.start) for unit in todo}
     total, done = sum(work.values()), 0.0

@@ -22,9 +22,13 @@ def find(name: str) -> torch.device:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         number = name.partition(":")[2] or "0"
         if not number.isdecimal() or int(number) >= count:
-            raise ValueError(f"no such device: '{name}'; this machine has {count} CUDA devices. Use --device cpu or auto")
+            raise ValueError(
+                f"no such device: '{name}'; this machine has {count} CUDA devices. Use --device cpu or auto"
+            )
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise ValueError("no such device: 'mps' needs an Apple GPU and a PyTorch built for it. Use --device cpu or auto")
+        raise ValueError(
+            "no such device: 'mps' needs an Apple GPU and a PyTorch built for it. Use --device cpu or auto"
+        )
     return torch.device(name)
 
 

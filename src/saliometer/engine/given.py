@@ -27,6 +27,7 @@ class Given:
     arrays: dict[str, Tensor]  # setting -> (N, H, W) or (N, C, H, W)
     places: dict[str, dict[str, int]]  # setting -> sample id -> place in the array
     own: bool = True
+    control: bool = False
     rendering: str = "heat"
 
     @classmethod
@@ -63,7 +64,9 @@ class Given:
         lacking = [sample for sample in samples.ids if sample not in places]
         try:
             if lacking:
-                raise ValueError(f"maps '{self.label}', {setting}: no map for {len(lacking)} samples, first {lacking[0]}")
+                raise ValueError(
+                    f"maps '{self.label}', {setting}: no map for {len(lacking)} samples, first {lacking[0]}"
+                )
             chosen = self.arrays[setting][[places[sample] for sample in samples.ids]]
             return checked(chosen, self.label, samples.batch.images)
         except ValueError as error:

@@ -30,13 +30,17 @@ def load(place: str) -> OwnMethod:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"method '{place}': '{where}' does not import ({reason}). Run `python {where}` to see") from error
+        raise ValueError(
+            f"method '{place}': '{where}' does not import ({reason}). Run `python {where}` to see"
+        ) from error
     function = getattr(module, name, None)
     if function is None:
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise LookupError(f"method '{place}': in '{where}' " + unknown("callable", name, names))
     if not callable(function):
-        raise ValueError(f"method '{place}' is {type(function).__name__}, wanted a callable (model, images, targets) -> maps")
+        raise ValueError(
+            f"method '{place}' is {type(function).__name__}, wanted a callable (model, images, targets) -> maps"
+        )
     return function  # type: ignore[no-any-return]
 
 
@@ -96,7 +100,7 @@ def _left_alone(net: nn.Module, versions: list[int], name: str) -> None:
 
 
 def fingerprint(function: OwnMethod) -> str:
-    """Of the code and what it closes over; fresh every time where that cannot be told, so that nothing stale is used."""
+    """Of the code and what it closes over; fresh every time where that cannot be told, so nothing stale is used."""
     try:
         source = inspect.getsourcefile(function)
         code = Path(source).read_bytes() if source else inspect.getsource(function).encode()

@@ -1,8 +1,7 @@
-"""A run: a folder that holds what was asked, with what, and the rows; units of work are finished or not there at all."""
+"""A run: a folder that holds what was asked, with what, and the rows; a unit of work is there in full or not at all."""
 
 import hashlib
 import json
-import os
 import platform
 import re
 import sys
@@ -36,7 +35,7 @@ class Run:
     """A run's folder. The same request goes on where it was; another request needs another folder."""
 
     def __init__(self, folder: Path, request: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-        """`request` is what the user asked for, `fixed` what it meets here: the task's version, weights and the like."""
+        """`request` is what the user asked for, `fixed` what it meets here: the task's version, weights, ..."""
         self.folder = folder
         told = {"request": dict(request), "fixed": dict(fixed)}
         known = read_manifest(folder) if _occupied(folder) else None
@@ -118,8 +117,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _same(folder: Path, known: dict[str, Any], told: dict[str, Any]) -> None:
     if known["saliometer"] != saliometer.__version__:
         raise ValueError(
-            f"'{folder}' was made by saliometer {known['saliometer']}, this is {saliometer.__version__}: numbers of two "
-            "versions are not mixed. Choose another folder with --out"
+            f"'{folder}' was made by saliometer {known['saliometer']}, this is {saliometer.__version__}: numbers of "
+            "two versions are not mixed. Choose another folder with --out"
         )
     for part in ("request", "fixed"):
         for name in {**known[part], **told[part]}:
@@ -161,7 +160,7 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def key(*parts: object) -> str:

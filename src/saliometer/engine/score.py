@@ -41,6 +41,14 @@ class Method:
     key: str = ""  # of all that decides its maps: its parameters and, for a user's own, its code
 
     @property
+    def own(self) -> bool:
+        return self.entry.own
+
+    @property
+    def control(self) -> bool:
+        return self.entry.facts.control
+
+    @property
     def rendering(self) -> str:
         return self.entry.facts.rendering
 
@@ -149,7 +157,9 @@ def scores(
             missing = [_missing(facts.needs, roles) for roles in samples.roles.tolist()]
             values = values.where(torch.tensor([not m for m in missing], device=values.device), float("nan"))
             empties = ["scored as empty" if e and not o else "" for e, o in zip(empty.tolist(), odd, strict=True)]
-            notes = ["; ".join(filter(None, parts)) for parts in zip([note] * len(odd), odd, empties, missing, strict=True)]
+            notes = [
+                "; ".join(filter(None, parts)) for parts in zip([note] * len(odd), odd, empties, missing, strict=True)
+            ]
             yield Scores(name, definition, region, values, notes)
 
 

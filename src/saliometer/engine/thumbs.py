@@ -1,6 +1,5 @@
 """Small pictures for the report: one image of each bucket and every method's map of it, so that no model is needed."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -46,4 +45,4 @@ def _savez(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial.npz")
     np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
-    os.replace(partial, path)
+    partial.replace(path)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -163,10 +162,8 @@ def save(net: nn.Module, path: Path, card: dict[str, Any]) -> None:
 def _replace(path: Path, data: bytes) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(data)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def _digest(data: bytes | str) -> str:
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
-
-

@@ -20,7 +20,8 @@ def edge(model: Model, batch: Batch, *, axis: str = "both", kernel: int = 3) -> 
     smooth, slope = (pixels.new_tensor(values) for values in SOBEL[kernel])
     across = torch.outer(smooth, slope)  # rows smoothed, columns differentiated
     padded = F.pad(pixels.flatten(0, 1)[:, None], [kernel // 2] * 4, mode="replicate")
-    dx, dy = F.conv2d(padded, torch.stack((across, across.T))[:, None]).unflatten(0, pixels.shape[:2]).unbind(2)
+    slopes = F.conv2d(padded, torch.stack((across, across.T))[:, None])
+    dx, dy = slopes.view(*pixels.shape[:2], 2, *pixels.shape[2:]).unbind(2)
     if axis == "x":
         return dx
     return (dx.square() + dy.square()).sqrt().sum(1, keepdim=True)

@@ -9,7 +9,7 @@ from saliometer.types import Asking, Batch, Features, Model
 
 @method(rendering="raw")
 def grad_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
-    """Activations of a layer weighted by each channel's mean gradient, up-sampled; `relu` comes before or after, or none."""
+    """A layer's activations weighted by each channel's mean gradient, up-sampled after (or before) a ReLU."""
     one_of("relu", relu, ("before", "after", "none"))
     activations, slopes = yield Features(batch.images, layer or model.cam_layer)
     if activations.ndim != 4 or activations.shape[2:].numel() == 1:

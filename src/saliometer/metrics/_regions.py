@@ -1,7 +1,7 @@
-"""What the SMERF metrics share: attribution focus level (AFL), its mean per pixel (MAFL), and IOU, of one role's region.
+"""What the SMERF metrics share: attribution focus level (AFL), its mean per pixel (MAFL), and IOU, of one role.
 
-`clean` and `clean_positive` read the union of a role's objects and the exact highest pixels; `authors` is compatible with
-the authors' code down to its bugs: boxes are summed one by one, and the IOU threshold is the edge of a histogram bin.
+`clean` and `clean_positive` read the union of a role's objects and the exact highest pixels; `authors` does what the
+authors' code does, bugs included: boxes are summed one by one, and the IOU threshold is the edge of a histogram bin.
 """
 
 from functools import partial
@@ -20,10 +20,13 @@ region_metric = partial(
 
 def focus(maps: Tensor, samples: Samples, role: int, definition: str, region: str) -> Tensor:
     """(N,): the share of the whole attribution that lies on the objects of one role."""
-    shares = _shares(maps, definition)
     if definition == "authors":
-        return (shares[:, None] * _parts(samples, role, region)).sum((1, 2, 3))  # an overlap counts twice
-    return (shares * samples.region(role, region)).sum((1, 2))
+        maps = maps - maps.amin((1, 2), keepdim=True)
+        inside = (maps[:, None] * _parts(samples, role, region)).sum((1, 2, 3))  # an overlap counts twice
+    else:
+        inside = (maps * samples.region(role, region)).sum((1, 2))
+    total = maps.sum((1, 2))
+    return inside / total.where(total > 0, 1)
 
 
 def mean_focus(maps: Tensor, samples: Samples, role: int, definition: str, region: str) -> Tensor:
@@ -36,7 +39,7 @@ def mean_focus(maps: Tensor, samples: Samples, role: int, definition: str, regio
 
 
 def overlap(maps: Tensor, samples: Samples, role: int, definition: str, region: str) -> Tensor:
-    """(N,): intersection over union of one role's region and as many of the highest pixels as the primary region has."""
+    """(N,): intersection over union of one role's region and as many top pixels as the primary region has."""
     if definition == "authors":
         return _overlap_of_the_authors(maps, samples, role, region)
     chosen = top(maps, samples.region(PRIMARY, region).sum((1, 2)), samples.batch.seeds)
@@ -57,7 +60,9 @@ def _bin_edge(maps: Tensor, wanted: Tensor) -> Tensor:
     """(N,): the lower edge of the highest of ten histogram bins above which lie at least `wanted` pixels."""
     flat = maps.flatten(1)
     low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)
-    edges = torch.arange(10, dtype=flat.dtype, device=flat.device) * ((high - low) / 10) + low  # (N, 10), as numpy has them
+    edges = (
+        torch.arange(10, dtype=flat.dtype, device=flat.device) * ((high - low) / 10) + low
+    )  # (N, 10), as numpy has them
     above = torch.stack([(flat >= edge[:, None]).sum(1) for edge in edges.unbind(1)], 1)  # falls with the edge
     enough = (above >= wanted[:, None]).sum(1) - 1
     return edges.gather(1, enough.clamp(min=0)[:, None])[:, 0]
@@ -65,10 +70,3 @@ def _bin_edge(maps: Tensor, wanted: Tensor) -> Tensor:
 
 def _parts(samples: Samples, role: int, region: str) -> Tensor:
     return samples.parts(region) & (samples.roles == role)[..., None, None]
-
-
-def _shares(maps: Tensor, definition: str) -> Tensor:
-    if definition == "authors":
-        maps = maps - maps.amin((1, 2), keepdim=True)
-    total = maps.sum((1, 2), keepdim=True)
-    return maps / total.where(total > 0, 1)

@@ -1,6 +1,5 @@
 """Trains a classifier on a fixed set of generated images, repeatably, and goes on where a killed run was."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,7 +59,7 @@ def fit(
         for chosen, images in _batches(images_of, order, recipe.batch):
             loss = loss_of(net(images), labels[chosen])
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
             schedule.step()
             total += loss.detach() * len(chosen)
@@ -85,7 +84,7 @@ def _keep(path: Path | None, state: dict[str, Any], recipe: Recipe, seed: int, e
     kept = {name: part.state_dict() for name, part in state.items()}
     partial = path.with_suffix(".partial")
     torch.save(kept | {"recipe": asdict(recipe), "seed": seed, "epoch": epoch, "loss": loss}, partial)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def _resume(

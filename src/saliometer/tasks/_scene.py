@@ -65,7 +65,7 @@ class Scene:
         rows, columns = (span - self.corners[..., axis, None] for axis in (0, 1))  # (N, 3, 64): place within the object
         layers = rows.new_empty((len(rows), 3, SIDE, SIDE), dtype=torch.float32)
         for thing, side in BOX_SIDES.items():
-            inside = [(0 <= place[:, thing]) & (place[:, thing] < side) for place in (rows, columns)]
+            inside = [(place[:, thing] >= 0) & (place[:, thing] < side) for place in (rows, columns)]
             layers[:, thing] = inside[0][:, :, None] & inside[1][:, None, :] & here[:, thing, None, None]
         edged = torch.nn.functional.pad(glyphs().to(span.device), (1, 1, 1, 1, 0, 1))  # index 2: no letter
         row = (rows[:, TEXT] + 1).clamp(0, HEIGHT + 1)
@@ -103,7 +103,7 @@ def disjoint(buckets: Tensor, seeds: Tensor) -> Scene:
 
 
 def authors(buckets: Tensor, seeds: Tensor) -> Scene:
-    """The authors' sampler: minimum distances between corners, measured to the letter's place without its offset of 6."""
+    """The authors' sampler: minimum distances between corners, the letter's taken without its offset of 6."""
     scene = Scene(buckets, _corners(seeds, 0))
     text = scene.corners[:, TEXT] - 6
     letter, box1, _ = scene.present.unbind(1)

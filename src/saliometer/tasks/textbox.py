@@ -200,4 +200,4 @@ def counterfactuals(
         widest = torch.full((count,), 1 + text + 6 * box1 + 3 * box2, device=device)
         stream = fork(VERSION, "counterfactual", seed, setting, number, after)
         corners = SAMPLERS["disjoint"](widest, forks(stream, torch.arange(count, device=device))).corners
-        yield thing, *(Scene(torch.full_like(widest, n), corners) for n in (number, after))
+        yield thing, Scene(torch.full_like(widest, number), corners), Scene(torch.full_like(widest, after), corners)

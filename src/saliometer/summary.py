@@ -1,0 +1,192 @@
+"""What rows say in the end: means over buckets with 95 % intervals, ranks with ties, success and failure.
+
+Intervals come from 10,000 bootstrap resamples of the images within each bucket, the same resamples for every method, so
+that differences are paired. Group means weigh buckets equally.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saliometer.seeds import fork
+
+RESAMPLES = 10_000
+GROUPS = ("all", "simple", "complex")
+Floats = npt.NDArray[np.float64]
+Cell = tuple[str, str]  # setting and bucket
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method's place: tied methods share a rank; controls and incomplete methods have none (0)."""
+
+    method: str
+    rank: int
+    control: bool
+    complete: bool
+    mean: Estimate
+    simple: Estimate
+    complex: Estimate
+    worst: Estimate
+    worst_cell: Cell
+
+
+class Scores:
+    """One metric in one definition: values of every method by bucket, with their bootstrap means."""
+
+    def __init__(self, rows: pa.Table, metric: str, definition: str, resamples: int = RESAMPLES, seed: int = 0) -> None:
+        chosen = rows.filter((pc.field("metric") == metric) & (pc.field("definition") == definition))
+        column = {name: chosen[name].to_pylist() for name in ("setting", "bucket", "sample", "method")}
+        value = chosen["value"].to_numpy()
+        self.metric, self.definition, self.resamples, self.seed = metric, definition, resamples, seed
+        self.methods = sorted(set(column["method"]))
+        by_cell: dict[Cell, dict[str, dict[str, float]]] = {}
+        for setting, bucket, sample, method, number in zip(*column.values(), value, strict=True):
+            by_cell.setdefault((setting, bucket), {}).setdefault(sample, {})[method] = number
+        every = {
+            cell: np.array([[s.get(m, np.nan) for m in self.methods] for s in samples.values()])  # (images, methods)
+            for cell, samples in sorted(by_cell.items(), key=lambda item: (item[0][0], int(item[0][1])))
+        }
+        self.values = {cell: array for cell, array in every.items() if not np.isnan(array).all()}
+        self.cells = list(self.values)
+
+    @cached_property
+    def means(self) -> Floats:
+        """(cells, methods): bucket means; NaN where a method has no value."""
+        with np.errstate(invalid="ignore"):
+            return np.array([_nanmean(array) for array in self.values.values()]).reshape(-1, len(self.methods))
+
+    @cached_property
+    def resampled(self) -> npt.NDArray[np.float32]:
+        """(resamples, cells, methods): bucket means of the resampled images."""
+        found = np.empty((self.resamples, len(self.cells), len(self.methods)), np.float32)
+        for place, (cell, array) in enumerate(self.values.items()):
+            rng = np.random.default_rng(fork("bootstrap", self.seed, cell))
+            count = len(array)
+            drawn = rng.multinomial(count, np.full(count, 1 / count), self.resamples).astype(np.float64)
+            known = ~np.isnan(array)
+            with np.errstate(invalid="ignore"):
+                found[:, place] = (drawn @ np.where(known, array, 0)) / (drawn @ known.astype(np.float64))
+        return found
+
+    def of(self, group: str) -> list[int]:
+        """The places of a group's cells: all, simple, complex, or one setting."""
+        return [i for i, (setting, _) in enumerate(self.cells) if group == "all" or setting.startswith(group)]
+
+    def estimate(self, method: str, cells: Sequence[int], join: Callable[..., Any] = np.mean) -> Estimate:
+        """A mean (or minimum) over buckets with its interval."""
+        place = self.methods.index(method)
+        if not cells:
+            return Estimate(np.nan, np.nan, np.nan)
+        low, high = np.percentile(join(self.resampled[:, cells, place], 1), [2.5, 97.5])
+        return Estimate(float(join(self.means[cells, place], 0)), float(low), float(high))
+
+    def difference(self, one: str, other: str) -> Estimate:
+        """The paired difference of two methods' means over all buckets."""
+        a, b = self.methods.index(one), self.methods.index(other)
+        gaps = self.resampled[:, :, a].mean(1) - self.resampled[:, :, b].mean(1)
+        low, high = np.percentile(gaps, [2.5, 97.5])
+        return Estimate(float(self.means[:, a].mean() - self.means[:, b].mean()), float(low), float(high))
+
+    def spread(self, method: str, group: str) -> float:
+        """The standard deviation over bucket means, as the paper's error bars."""
+        return float(self.means[self.of(group), self.methods.index(method)].std())
+
+    def complete(self, method: str) -> bool:
+        return not np.isnan(self.means[:, self.methods.index(method)]).any()
+
+
+def _nanmean(array: Floats) -> Floats:
+    known = ~np.isnan(array)
+    result: Floats = np.where(known, array, 0).sum(0) / known.sum(0)
+    return result
+
+
+def standings(scores: Scores, controls: Iterable[str] = ()) -> list[Standing]:
+    """Best mean first; a method ties with the leader of its group where their paired difference's interval holds 0."""
+    beside = set(controls)
+    found = [_standing(scores, method, method in beside) for method in scores.methods]
+    sign = 1 if scores.metric in LOWER_IS_BETTER else -1
+    found.sort(key=lambda s: (not s.complete, sign * s.mean.value, s.method))
+    ranked: list[Standing] = []
+    leader, rank, place = "", 0, 0
+    for standing in found:
+        if standing.control or not standing.complete:
+            ranked.append(standing)
+            continue
+        place += 1
+        if leader:
+            gap = scores.difference(leader, standing.method)
+        if not leader or not gap.low <= 0 <= gap.high:
+            leader, rank = standing.method, place
+        ranked.append(Standing(**(vars(standing) | {"rank": rank})))
+    return ranked
+
+
+LOWER_IS_BETTER = ("safl", "siou", "smafl", "failure")
+
+
+def _standing(scores: Scores, method: str, control: bool) -> Standing:
+    everything = scores.of("all")
+    mean, simple, complex_ = (scores.estimate(method, scores.of(group)) for group in GROUPS)
+    means = scores.means[:, scores.methods.index(method)]
+    worst, extreme = (np.max, np.nanargmax) if scores.metric in LOWER_IS_BETTER else (np.min, np.nanargmin)
+    cell = scores.cells[int(extreme(means))]
+    complete = scores.complete(method)
+    return Standing(
+        method, 0, control, complete, mean, simple, complex_, scores.estimate(method, everything, worst), cell
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Figure 7 for one method and setting: buckets with both kinds of object in which it succeeds, and fails."""
+
+    succeeded: int
+    failed: int
+    buckets: int
+
+
+def verdicts(primary: Scores, secondary: Scores) -> dict[str, dict[str, Verdict]]:
+    """method -> setting -> how many of the buckets with both kinds of object have mean PAFL > 0.5, and SAFL > PAFL."""
+    both = [cell for cell in primary.cells if cell in secondary.values]
+    found: dict[str, dict[str, Verdict]] = {}
+    for place, method in enumerate(primary.methods):
+        for setting in dict.fromkeys(setting for setting, _ in both):
+            cells = [cell for cell in both if cell[0] == setting]
+            pafl = primary.means[[primary.cells.index(cell) for cell in cells], place]
+            safl = secondary.means[[secondary.cells.index(cell) for cell in cells], place]
+            verdict = Verdict(int((pafl > 0.5).sum()), int((safl > pafl).sum()), len(cells))
+            found.setdefault(method, {})[setting] = verdict
+    return found
+
+
+def oddities(rows: pa.Table) -> dict[str, dict[str, int]]:
+    """method -> how many of its maps were NaN, zero or constant, and whether it is random."""
+    one = rows.filter(pc.field("metric") == "pafl")
+    if not len(one):
+        return {}
+    one = one.filter(pc.field("definition") == one["definition"][0].as_py())
+    found: dict[str, Counter[str]] = {}
+    one = one.filter(pc.invert(pc.is_nan(one["value"])))  # an image without a primary object has nothing to get wrong
+    for method, note in zip(one["method"].to_pylist(), one["note"].to_pylist(), strict=True):
+        for word in ("nan map", "zero map", "constant map", "random"):
+            if word in note.split("; "):
+                found.setdefault(method, Counter())[word] += 1
+    return {method: dict(counts) for method, counts in found.items()}
