@@ -116,7 +116,7 @@ task, model, method, metric = (partial(_register, kind) for kind in FAMILIES)
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """The sentence for an unknown name: what came, what is nearest, what there is."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"there is no {kind} '{name}'.{hint} There are: {', '.join(names) or 'none'}."
 

@@ -190,3 +190,18 @@ def oddities(rows: pa.Table) -> dict[str, dict[str, int]]:
             if word in note.split("; "):
                 found.setdefault(method, Counter())[word] += 1
     return {method: dict(counts) for method, counts in found.items()}
+
+
+def problems(rows: pa.Table) -> list[str]:
+    """What a reader must know of the maps, in words."""
+    said = []
+    for method, counts in oddities(rows).items():
+        for word, count in counts.items():
+            if word == "nan map":
+                said.append(f"{method} returned NaN or infinity in {count} maps; they score 0. Wanted finite numbers")
+            elif word == "random":
+                said.append(f"{method} gives other maps when called again: its scores are one draw. Let it take `seed`")
+            else:
+                verb = "score 0" if word == "zero map" else "score what chance gives"
+                said.append(f"{method} returned a {word} for {count} images; they {verb}")
+    return said

@@ -50,6 +50,11 @@ class Answers:
         with exact():
             return self._logits(Logits(lambda _: images))[0].argmax(1)
 
+    def classes(self, images: Tensor) -> int:
+        """How many logits the model gives."""
+        with exact():
+            return self._logits(Logits(lambda _: images)).shape[2]
+
     def _answer(self, question: Question, targets: Tensor, seen: list[Seen], layers: list[str]) -> Tensor:
         if isinstance(question, Logits):
             return self._logits(question)

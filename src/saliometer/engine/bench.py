@@ -21,6 +21,7 @@ from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
 from saliometer.maps import DEFINITIONS
 from saliometer.registry import Spec, one_of
+from saliometer.summary import oddities, problems
 from saliometer.tasks._glyphs import glyphs
 from saliometer.tasks.textbox import SETTINGS, VERSION, cycle, textbox
 from saliometer.types import PRIMARY, Samples
@@ -78,16 +79,23 @@ class Outcome:
 
     run: Run
     failed: dict[str, str] = field(default_factory=dict)  # method -> message
-    warnings: list[str] = field(default_factory=list)
+
+    def broken(self) -> bool:
+        """Whether any map was NaN: the numbers of that method are not to be trusted."""
+        return any("nan map" in counts for counts in oddities(self.run.rows()).values())
+
+    def problems(self) -> list[str]:
+        """What a reader must know of maps that came back odd, in words."""
+        return problems(self.run.rows())
 
 
 def resolve(asked: Sequence[Asked]) -> list[Method]:
     """The methods asked for, or all known ones if none or only the user's own are; controls always come along."""
-    chosen = [_method(one) for one in asked]
+    chosen = [one_method(one) for one in asked]
     if all(method.entry.own for method in chosen):
-        chosen += [_method(name) for name in registry.methods if not registry.methods[name].facts.control]
+        chosen += [one_method(name) for name in registry.methods if not registry.methods[name].facts.control]
     named = {method.spec.name for method in chosen}
-    chosen += [_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
+    chosen += [one_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
     labels = [method.label for method in chosen]
     twice = {label for label in labels if labels.count(label) > 1}
     if twice:
@@ -95,7 +103,8 @@ def resolve(asked: Sequence[Asked]) -> list[Method]:
     return chosen
 
 
-def _method(asked: Asked) -> Method:
+def one_method(asked: Asked) -> Method:
+    """A method by name, spec string, place in a file or module, or as a callable."""
     if not isinstance(asked, str):
         name = getattr(asked, "__name__", type(asked).__name__)
         return _own(asked, Spec(name))
@@ -265,7 +274,7 @@ def one_unit(
             outcome.failed.setdefault(method.label, maps.message)
             continue
         note = _random_note(run, method, answers, samples, maps)
-        _keep(request, run, unit, method, samples, maps, answers, note, outcome)
+        _keep(request, run, unit, method, samples, maps, answers, note)
         if unit.start == 0:
             keep_thumbnails(run, unit.setting, method.label, maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
@@ -284,7 +293,7 @@ def _random_note(run: Run, method: Method | Given, answers: Answers, samples: Sa
 
 def _keep(
     request: Request, run: Run, unit: Unit, method: Method | Given, samples: Samples, maps: Tensor, answers: Answers,
-    note: str, outcome: Outcome,
+    note: str,
 ) -> None:  # fmt: skip
     constant = {
         "task": TASK, "setting": unit.setting, "model": answers.model.name, "method": method.label,

@@ -76,6 +76,9 @@ class Run:
             for method in self.manifest["methods"]:
                 yield from sorted((self.folder / "rows" / setting / self._slug(method)).glob("*.parquet"))
 
+    def finished_any(self) -> bool:
+        return any(True for _ in self.parts())
+
     def failures(self) -> dict[str, list[str]]:
         """The tracebacks of every method that failed somewhere."""
         found: dict[str, list[str]] = {}

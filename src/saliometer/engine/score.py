@@ -25,10 +25,11 @@ class Failure:
 
     message: str
     traceback: str
+    error: Exception
 
     @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        return cls(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
+    def of(cls, error: Exception) -> "Failure":
+        return cls(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)), error)
 
 
 @dataclass(frozen=True, eq=False)

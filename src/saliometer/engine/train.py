@@ -48,17 +48,20 @@ def train(
     loss: str = "cross_entropy",
     labelling: str = "paper",
     sampler: str = "disjoint",
-    epochs: int | None = None,
-    per_bucket: int | None = None,
+    epochs: int = 0,
+    limit: int = 0,
     restarts: int = RESTARTS,
     watch: Watch = lambda share, text: None,
 ) -> dict[str, Any]:
-    """Train from fresh initialisations until one is accepted; the best is kept either way and its card returned."""
+    """Train from fresh initialisations until one is accepted; the best is kept either way and its card returned.
+
+    `limit` caps the training images, `epochs` 0 takes the setting's own number.
+    """
     one_of("loss", loss, LOSSES)
     one_of("labelling", labelling, LABELLINGS)
     out.mkdir(parents=True, exist_ok=True)
-    per_bucket = per_bucket or size(PER_BUCKET_TRAIN, setting)
-    count = per_bucket * len(cycle(setting, "train"))
+    count = size(PER_BUCKET_TRAIN, setting) * len(cycle(setting, "train"))
+    count = min(count, limit) if limit else count
     recipe = Recipe(epochs or size(EPOCHS, setting), loss=loss)
     scene = draw(setting, "train", torch.arange(count, device=device), seed, sampler)
     labels = labels_of(setting, scene.buckets, labelling)

@@ -58,38 +58,45 @@ def _letter_decides(bucket: Bucket, **also: bool) -> Reasoning | None:
 
 
 def simple_fr(bucket: Bucket) -> Reasoning:
+    """1 if the large box is there, whatever else is."""
     return Reasoning(int(bucket.box1), _objects(box1=bucket.box1))
 
 
 def simple_nr(bucket: Bucket) -> Reasoning | None:
+    """The letter decides: A is 0, B is 1."""
     return _letter_decides(bucket)
 
 
 def complex_fr(bucket: Bucket) -> Reasoning:
+    """1 if both boxes are there; a lone box counts as neither for nor against."""
     both = bucket.box1 and bucket.box2
     lone = _objects(box1=bucket.box1 and not both, box2=bucket.box2 and not both)
     return Reasoning(int(both), _objects(box1=both, box2=both), neither=lone)
 
 
 def complex_cr1(bucket: Bucket) -> Reasoning | None:
+    """With the small box, the large box decides; without it, the letter."""
     if bucket.box2:
         return Reasoning(int(bucket.box1), _objects(box1=bucket.box1, box2=True))
     return _letter_decides(bucket)
 
 
 def complex_cr2(bucket: Bucket) -> Reasoning | None:
+    """With the large box, the small box decides; without it, the letter."""
     if bucket.box1:
         return Reasoning(int(bucket.box2), _objects(box1=True, box2=bucket.box2))
     return _letter_decides(bucket)
 
 
 def complex_cr3(bucket: Bucket) -> Reasoning | None:
+    """With the small box, the letter decides; without it, the large box."""
     if bucket.box2:
         return _letter_decides(bucket, box2=True)
     return Reasoning(int(bucket.box1), _objects(box1=bucket.box1))
 
 
 def complex_cr4(bucket: Bucket) -> Reasoning | None:
+    """With the large box, the letter decides; without it, the small box."""
     if bucket.box1:
         return _letter_decides(bucket, box1=True)
     return Reasoning(int(bucket.box2), _objects(box2=bucket.box2))

@@ -1,0 +1,5 @@
+"""`python -m saliometer`."""
+
+from saliometer.cli import main
+
+main()

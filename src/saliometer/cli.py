@@ -1,0 +1,274 @@
+"""The command line: each command is a few lines over the functions that do the work."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+
+P = ParamSpec("P")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Measures whether saliency maps tell the truth, on models whose reasoning is known.\n\n"
+    "Start with `saliometer bench`: it scores every known method on seven models and writes a report. Your own method "
+    "joins with `saliometer bench --method my_file.py:my_method`.",
+)
+
+Settings = Annotated[
+    list[str], typer.Option("--setting", help="A way of reasoning, e.g. complex-cr2; repeat for several. Default: all.")
+]
+Seed = Annotated[int, typer.Option(help="Another seed draws other images (bench) or other weights (train).")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Limit = Annotated[int, typer.Option(help="At most this many samples (of each setting); 0 for all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
+
+
+def _plainly(command: Callable[P, None]) -> Callable[P, None]:
+    """One clear sentence for a user's mistake instead of a traceback (SALIOMETER_DEBUG=1 shows it); exit code 2."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            _say("\nStopped. What is finished is kept: the same command goes on from there.")
+            raise typer.Exit(130) from None
+        except (ValueError, LookupError, OSError, MemoryError) as error:
+            if os.environ.get("SALIOMETER_DEBUG"):
+                raise
+            _say(f"Error: {error}")
+            raise typer.Exit(2) from None
+
+    return guarded
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+@app.command()
+@_plainly
+def bench(
+    method: Annotated[
+        list[str],
+        typer.Option(
+            help="A name, one with parameters like `smooth_grad(draws=50)`, or your own as `file.py:name`; repeat for "
+            "several. If only your own are given, every known method runs beside them. Controls always do."
+        ),
+    ] = [],  # noqa: B006
+    setting: Settings = [],  # noqa: B006
+    per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
+    definition: Annotated[
+        list[str],
+        typer.Option(
+            help="How a map is scored: clean (all attribution, sign ignored), clean_positive (positive only), authors "
+            "(as the code of the SMERF paper does, bugs included); repeat for several."
+        ),
+    ] = ["clean"],  # noqa: B006
+    region: Annotated[str, typer.Option(help="What counts as an object: its box, or its ink.")] = "box",
+    target: Annotated[str, typer.Option(help="The class to explain: predicted, or the true label.")] = "predicted",
+    maps: Annotated[list[str], typer.Option(help="NAME=file.npz: maps made elsewhere; see --export-images.")] = [],  # noqa: B006
+    export_images: Annotated[
+        Path | None, typer.Option(help="Write images, targets, ids and models to this folder instead of scoring.")
+    ] = None,
+    models: Annotated[Path | None, typer.Option(help="A folder of models that `saliometer train` wrote.")] = None,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train the models anew instead of using the shipped ones.")
+    ] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
+    limit: Limit = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; the same command goes on there. Default: under runs/.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score saliency methods against seven models whose reasoning is known, and write a report.
+
+    The score is PAFL, the share of a map's attribution on the objects that decide the label: 100 is perfect.
+
+    - `saliometer bench` scores every known method;
+    - `saliometer bench --method my_file.py:my_method` puts yours beside them, for any callable
+      `(model, images, targets) -> maps`;
+    - `saliometer bench --per-bucket 2 --setting simple-fr` is a first try of a few seconds.
+    """
+    from saliometer.engine.bench import Request
+    from saliometer.engine.bench import bench as run_bench
+    from saliometer.progress import progress
+    from saliometer.tasks.textbox import SETTINGS
+
+    settings, definitions = setting or list(SETTINGS), tuple(definition)
+    if export_images:
+        from saliometer.engine.export import export
+
+        request = Request(tuple(settings), per_bucket, limit, definitions, region, target, seed)
+        with progress() as watch:
+            left_out = export(request, export_images, watch)
+        print(
+            f"Wrote {export_images}/ (README.md there says how to score what comes back)."
+            + f" {left_out}" * bool(left_out)
+        )
+        return
+    with progress() as watch:
+        outcome = run_bench(
+            method, settings=settings, per_bucket=per_bucket, limit=limit, definitions=definitions, region=region,
+            target=target, seed=seed, device=device, out=out, maps=_named_files(maps), models=models, retrain=retrain,
+            batch_size=batch_size, watch=watch,
+        )  # fmt: skip
+    from saliometer.report.page import write as write_report
+    from saliometer.show import as_dict, show
+
+    page = write_report(outcome.run) if outcome.run.finished_any() else None
+    if as_json:
+        print(json.dumps(as_dict(outcome, page), indent=1))
+    else:
+        show(outcome, page)
+    if outcome.failed or outcome.broken():
+        raise typer.Exit(1)
+
+
+def _named_files(given: list[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f"--maps {text}: wanted NAME=file.npz")
+        if name in found:
+            raise ValueError(f"--maps {text}: the name '{name}' is there twice")
+        found[name] = Path(path)
+    return found
+
+
+@app.command()
+@_plainly
+def train(
+    task: Annotated[str, typer.Argument(help="The task to train on: textbox.")] = "textbox",
+    setting: Settings = [],  # noqa: B006
+    seed: Seed = 0,
+    device: Device = "auto",
+    loss: Annotated[str, typer.Option(help="cross_entropy, or clipped (the authors').")] = "cross_entropy",
+    labelling: Annotated[
+        str, typer.Option(help="paper, or authors (box branch of the CR settings inverted).")
+    ] = "paper",
+    sampler: Annotated[str, typer.Option(help="disjoint, or authors (objects may overlap).")] = "disjoint",
+    epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
+    restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
+    limit: Limit = 0,
+    out: Annotated[Path, typer.Option(help="Where weights and cards go; the same command goes on there.")] = Path(
+        "runs/models"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Train the benchmark's models at the paper's sizes, until the acceptance rule holds.
+
+    Weights are kept as safetensors with a card beside them: sizes, seed, versions, hash, accuracy and reliance.
+    """
+    from saliometer import registry
+    from saliometer.engine.device import find
+    from saliometer.engine.train import train as fit
+    from saliometer.progress import progress
+    from saliometer.registry import one_of
+    from saliometer.tasks.textbox import SETTINGS
+
+    one_of("task", task, registry.tasks)
+    chosen = [one_of("setting", name, SETTINGS) for name in setting] or list(SETTINGS)
+    place = str(find(device))
+    cards: dict[str, Any] = {}
+    for name in chosen:
+        with progress() as watch:
+            cards[name] = fit(
+                name, out, seed=seed, device=place, loss=loss, labelling=labelling, sampler=sampler, epochs=epochs,
+                limit=limit, restarts=restarts, watch=watch,
+            )  # fmt: skip
+        if not as_json:
+            verdict = "accepted" if cards[name]["accepted"] else "NOT accepted"
+            print(f"{name}: {verdict}, accuracy {cards[name]['accuracy']:.4f}; {out / name}.safetensors and .json")
+    if as_json:
+        print(json.dumps(cards, indent=1))
+    if not all(card["accepted"] for card in cards.values()):
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+@_plainly
+def list_(
+    what: Annotated[str, typer.Argument(help="methods, metrics, tasks, models or settings.")] = "methods",
+    as_json: AsJson = False,
+) -> None:
+    """List what there is, with a line on each."""
+    from saliometer.show import catalogue, print_catalogue
+
+    entries = catalogue(what)
+    if as_json:
+        print(json.dumps(entries, indent=1))
+    else:
+        print_catalogue(what, entries)
+
+
+@app.command()
+@_plainly
+def explain(
+    method: Annotated[str, typer.Option(help="A method, as for bench.")] = "integrated_gradients",
+    setting: Annotated[str, typer.Option(help="Whose model is asked.")] = "simple-fr",
+    sample: Annotated[int, typer.Option(help="The image of that number in the test stream.")] = 0,
+    image: Annotated[Path | None, typer.Option(help="A picture of your own instead, 64x64.")] = None,
+    target: Annotated[int | None, typer.Option(help="The class to explain; the predicted one by default.")] = None,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("explained.png"),
+) -> None:
+    """Explain one image with one method, and draw the map over it."""
+    from saliometer.show import draw_explanation
+
+    print(draw_explanation(method, setting, sample, image, target, seed, out))
+
+
+@app.command()
+@_plainly
+def report(
+    run: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="Where the page goes; RUN/report.html by default.")] = None,
+) -> None:
+    """Write a run's report again, from its rows and thumbnails alone."""
+    from saliometer.engine.run import opened
+    from saliometer.report.page import write as write_report
+
+    print(write_report(opened(run), out))
+
+
+@app.command()
+@_plainly
+def rows(
+    run: RunFolder,
+    sql: Annotated[str | None, typer.Option(help="A query over the table `rows`.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the result here as CSV.")] = None,
+    limit: Limit = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Look into a run's rows: `saliometer rows RUN --sql "select method, avg(value) from rows group by all"`."""
+    from saliometer.engine.run import opened
+    from saliometer.show import print_table, query
+
+    found = query(opened(run).rows(), sql, limit)
+    if csv:
+        from pyarrow.csv import write_csv
+
+        write_csv(found, csv)
+        print(f"Wrote {found.num_rows} rows to {csv}.")
+    elif as_json:
+        print(json.dumps(found.to_pylist(), indent=1, default=str))
+    else:
+        print_table(found)
+
+
+def main() -> None:
+    """The entry point of the `saliometer` command."""
+    app()

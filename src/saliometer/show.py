@@ -1,0 +1,225 @@
+"""What the command line shows: tables with rich, one picture with matplotlib."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from saliometer import registry
+from saliometer.registry import one_of
+from saliometer.summary import Estimate, Scores, Standing, standings
+
+if TYPE_CHECKING:
+    from saliometer.engine.bench import Outcome
+
+CATALOGUES = ("methods", "metrics", "tasks", "models", "settings")
+
+
+def percent(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def interval(estimate: Estimate) -> str:
+    return f"{percent(estimate.value)} [{percent(estimate.low)}, {percent(estimate.high)}]"
+
+
+def ranking(outcome: "Outcome") -> list[Standing]:
+    """The standings that the terminal and --json show: PAFL in the first definition asked for."""
+    manifest = outcome.run.manifest
+    controls = [name for name, facts in manifest["methods"].items() if facts["control"]]
+    return standings(Scores(outcome.run.rows(), "pafl", manifest["request"]["definitions"][0]), controls)
+
+
+def show(outcome: "Outcome", page: Path | None) -> None:
+    """The ranked table, what went wrong, and where the report is."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    request = outcome.run.manifest["request"]
+    if page is not None:
+        title = f"PAFL x100, {request['definitions'][0]}, {request['region']}: attribution on the objects that decide"
+        table = Table(title=title, title_justify="left", caption_justify="left")
+        for name in ("rank", "method", "mean [95 %]", "worst bucket", "", "simple", "complex"):
+            table.add_column(name, justify="left" if name in ("method", "") else "right", no_wrap=name != "method")
+        found = ranking(outcome)
+        ranks = [standing.rank for standing in found]
+        for s in found:
+            rank = (
+                ("ceiling" if s.method == "oracle" else "control")
+                if s.control
+                else f"{s.rank}{'=' * (ranks.count(s.rank) > 1)}"
+            )
+            cell = " ".join(s.worst_cell)
+            table.add_row(
+                rank if s.complete else "incomplete", escape(s.method), interval(s.mean), percent(s.worst.value), cell,
+                percent(s.simple.value), percent(s.complex.value), style="dim" if s.control else None,
+            )  # fmt: skip
+        console.print(table)
+    for line in outcome.problems():
+        console.print(f"[yellow]Warning:[/yellow] {escape(line)}", highlight=False, soft_wrap=True)
+    for name, message in outcome.failed.items():
+        place = outcome.run.folder / "failures"
+        console.print(f"[red]Failed:[/red] {escape(name)}: {escape(message)} (tracebacks in {place}/)", soft_wrap=True)
+    console.print(f"Run:    {escape(str(outcome.run.folder))}", soft_wrap=True)
+    if page is not None:
+        console.print(f"Report: {escape(str(page))}", soft_wrap=True)
+
+
+def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
+    """The same for machines; undefined numbers are null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Estimate):
+            return {name: plain(part) for name, part in vars(value).items()}
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+    found = ranking(outcome) if page is not None else []
+    return {
+        "run": str(outcome.run.folder),
+        "report": str(page) if page else None,
+        "metric": "pafl",
+        "definition": outcome.run.manifest["request"]["definitions"][0],
+        "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
+        "failed": outcome.failed,
+        "warnings": outcome.problems(),
+    }
+
+
+def catalogue(what: str) -> list[dict[str, Any]]:
+    """Names with a line on each, for `list`."""
+    one_of("list", what, CATALOGUES)
+    if what == "settings":
+        from saliometer.engine.shipped import card
+        from saliometer.tasks.textbox import RULES, SETTINGS
+
+        return [
+            {"name": name, "summary": (RULES[name].__doc__ or "").strip(), "accuracy": card(name)["accuracy"]}
+            for name in SETTINGS
+        ]
+    family = registry.families[what.removesuffix("s")]
+    return [_described(family[name], what) for name in sorted(family, key=lambda name: family[name].facts.control)]
+
+
+def _described(entry: registry.Entry, what: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": entry.name, "summary": entry.summary}
+    if what == "methods":
+        told |= {"parameters": entry.parameters, "control": entry.facts.control, "random": entry.facts.random}
+    if what == "metrics":
+        facts = entry.facts
+        told |= {
+            "better": facts.better,
+            "bounds": facts.bounds,
+            "definitions": facts.definitions,
+            "regions": facts.regions,
+        }
+    if what == "tasks":
+        told |= {"settings": entry.facts.settings, "classes": entry.facts.classes}
+    return told
+
+
+def print_catalogue(what: str, entries: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for entry in entries:
+        extra = ""
+        if entry.get("parameters"):
+            extra = " " + ", ".join(f"{key}={value}" for key, value in entry["parameters"].items())
+        if entry.get("control"):
+            extra += " (control)"
+        if "better" in entry:
+            extra = f" {entry['better'].capitalize()} is better."
+        table.add_row(f"[bold]{entry['name']}[/bold]", escape(entry["summary"]) + f"[dim]{escape(extra)}[/dim]")
+    Console().print(table)
+
+
+def query(rows: pa.Table, sql: str | None, limit: int) -> pa.Table:
+    """A query over `rows` with DuckDB; all of them without one."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        try:
+            found = connection.sql(sql or "select * from rows")
+            if found is None:
+                raise ValueError(f"--sql '{sql}' returns no table: wanted a select over the table `rows`")
+            return (found.limit(limit) if limit else found).to_arrow_table()
+        except duckdb.Error as error:
+            raise ValueError(f"--sql: {error}") from error
+
+
+def print_table(found: pa.Table, most: int = 40) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table()
+    for name in found.column_names:
+        table.add_column(escape(name))
+    for row in found.slice(0, most).to_pylist():
+        table.add_row(*(escape(f"{value:.4f}" if isinstance(value, float) else str(value)) for value in row.values()))
+    Console().print(table)
+    if found.num_rows > most:
+        print(f"{most} of {found.num_rows} rows; --csv FILE writes them all, --sql chooses.")
+
+
+def draw_explanation(
+    method: str, setting: str, sample: int, image: Path | None, target: int | None, seed: int, out: Path
+) -> str:
+    """Draw image and map side by side and over each other; returns a sentence on what was drawn."""
+    import torch
+    from matplotlib.figure import Figure
+
+    from saliometer.engine.explain import explain
+    from saliometer.engine.shipped import load
+    from saliometer.tasks.textbox import textbox
+
+    model = load(setting)
+    if image is not None:
+        images, name = _picture(image), image.name
+    else:
+        if sample < 0:
+            raise ValueError(f"--sample {sample}: wanted 0 or more")
+        images, name = textbox(setting, start=sample, count=1, seed=seed).batch.images, f"test-{sample}"
+    logits = model.logits(images)[0]
+    explained = int(logits.argmax()) if target is None else target
+    maps = explain(model, images, method, torch.tensor([explained]), seed=seed)[0].numpy()
+    most = float(np.abs(maps).max()) or 1.0
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    grey = images[0].mean(0).numpy()
+    left.imshow(grey, cmap="gray", vmin=0, vmax=1)
+    left.set_title(f"{name}: predicted {int(logits.argmax())}")
+    shown = middle.imshow(maps, cmap="RdBu_r", vmin=-most, vmax=most)
+    middle.set_title(f"{method}, class {explained}")
+    right.imshow(grey, cmap="gray", vmin=0, vmax=1)
+    right.imshow(maps, cmap="RdBu_r", vmin=-most, vmax=most, alpha=np.clip(np.abs(maps) / most, 0, 0.9))
+    right.set_title("the map over the image")
+    for axis in (left, middle, right):
+        axis.set_axis_off()
+    figure.colorbar(shown, ax=right, shrink=0.8, label="attribution")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=150)
+    score = float(logits[explained])
+    return f"Wrote {out}: {method} on {name}, class {explained} (logit {score:.2f}), model {model.name} of {setting}."
+
+
+def _picture(path: Path) -> Any:
+    import torch
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as picture:
+            pixels = np.asarray(picture.convert("RGB"), dtype=np.float32) / 255
+    except (OSError, UnidentifiedImageError) as error:
+        raise ValueError(f"cannot read the image '{path}' ({error})") from error
+    if pixels.shape != (64, 64, 3):
+        height, width, _ = pixels.shape
+        raise ValueError(f"'{path}' is {width}x{height}, wanted 64x64, which the TextBox models take: resize it first")
+    return torch.from_numpy(pixels).permute(2, 0, 1)[None]
