@@ -1,6 +1,5 @@
 """Maps for any classifier and any images, by a method's name, a spec string or a callable."""
 
-
 import torch
 from torch import Tensor, nn
 

@@ -1,0 +1,1 @@
+"""One HTML page from rows and thumbnails alone: no model, no network, nothing beside the file."""

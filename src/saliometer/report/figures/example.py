@@ -1,0 +1,46 @@
+"""The idea in one picture: an image, what decides in it, and what a good and a bad map make of it."""
+
+from markupsafe import Markup
+
+from saliometer.report.figures import figure
+from saliometer.report.figures._names import name
+from saliometer.report.figures._pictures import PRIMARY, SECONDARY, Map, Scene, scenes
+from saliometer.report.templates import fill
+from saliometer.report.view import View
+from saliometer.report.words import SETTINGS, kind
+
+TEMPLATE = """
+<p class="note">Model {{ setting }} was trained so that one rule decides: {{ rule }}. So we know where a
+map of it should point: at the <b class="on-primary">solid outline</b>, not at the
+<b class="on-secondary">dashed</b> ones.</p>
+<div class="example" style="--outlines:url('{{ scene.outlines }}')">
+<figure><span class="map"><img src="{{ scene.image }}" alt="image of {{ scene.bucket | bucket }}"></span>
+<figcaption><b>the image</b><small>{{ scene.bucket | bucket }}</small></figcaption></figure>
+{% for label, map in maps %}
+<figure><span class="map"><img src="{{ map.picture }}" alt="map of {{ map.method }}"></span>
+<figcaption>{{ label }}<small><b class="on-primary">{{ map.pafl | percent }}&nbsp;%</b> on what decides,
+<b class="on-secondary">{{ map.safl | percent }}&nbsp;%</b> on objects that do not</small></figcaption></figure>
+{% endfor %}
+</div>
+"""
+
+
+@figure("The idea", order=10, once=True)
+def example(view: View) -> Markup:
+    """The richest image of the first setting that shows both kinds of object."""
+    for setting in view.settings:
+        both = [scene for scene in scenes(view, setting) if {PRIMARY, SECONDARY} <= scene.roles]
+        if both:
+            maps = [(name(view, map.method), map) for map in _chosen(view, both[-1])]
+            rule = SETTINGS[setting].rule if setting in SETTINGS else ""
+            return fill(TEMPLATE, setting=setting, rule=rule, scene=both[-1], maps=maps)
+    return Markup("")
+
+
+def _chosen(view: View, scene: Scene) -> list[Map]:
+    """The first and the last in rank, and noise."""
+    ranked = [standing.method for standing in view.standings if standing.rank]
+    noise = [method for method in view.controls if kind(method) == "random"]
+    wanted = dict.fromkeys([*ranked[:1], *ranked[-1:], *noise])
+    shown = {map.method: map for map in scene.maps if map.picture}
+    return [shown[method] for method in wanted if method in shown]

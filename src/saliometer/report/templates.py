@@ -1,0 +1,42 @@
+"""Jinja2 as the report uses it: everything is escaped, a missing value is an error, scores are printed times 100."""
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from saliometer.report import words
+
+DASH = "–"
+
+
+def percent(value: float) -> str:
+    """A fraction times 100 with one decimal; a dash for NaN."""
+    return DASH if math.isnan(value) else f"{100 * value:.1f}"
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"percent": percent, "bucket": words.bucket, "kind": words.kind}
+    made.globals |= {"words": words, "DASH": DASH}
+    return made
+
+
+@cache
+def _compiled(text: str) -> Template:
+    return environment().from_string(text)
+
+
+def fill(text: str, **values: Any) -> Markup:
+    """A template's text with its values, as HTML that is not escaped again."""
+    return Markup(_compiled(text).render(**values))  # noqa: S704 - the template has escaped its values

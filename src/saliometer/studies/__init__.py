@@ -1,0 +1,1 @@
+"""One file per paper: what it runs, its reference numbers, and how ours compare."""
