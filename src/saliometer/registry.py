@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from keyword import iskeyword
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -142,7 +143,9 @@ class Spec:
             if match is None:
                 raise SyntaxError
             call = ast.parse(f"f({match[2] or ''})", mode="eval").body
-            if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+            if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+                raise SyntaxError
+            if None in (keys := [k.arg for k in call.keywords]) or len(set(keys)) < len(keys):
                 raise SyntaxError
             params = tuple(sorted((str(k.arg), _literal(k.value)) for k in call.keywords))
         except (SyntaxError, ValueError):
@@ -179,4 +182,7 @@ def _literal(node: ast.expr) -> Value:
 
 
 def _printed(value: Value) -> str:
+    """As `_literal` reads it back: a string that is no plain word stands in quotes."""
+    if isinstance(value, str) and (not value.isidentifier() or iskeyword(value) or value.lower() in ("true", "false")):
+        return repr(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

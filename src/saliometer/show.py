@@ -21,10 +21,6 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
-def interval(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} [{percent(estimate.low)}, {percent(estimate.high)}]"
-
-
 def ranking(outcome: "Outcome") -> list[Standing]:
     """The standings that the terminal and --json show: PAFL in the first definition asked for."""
     manifest = outcome.run.manifest
@@ -42,9 +38,10 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     request = outcome.run.manifest["request"]
     if page is not None:
         title = f"PAFL x100, {request['definitions'][0]}, {request['region']}: attribution on the objects that decide"
-        table = Table(title=title, title_justify="left", caption_justify="left")
-        for name in ("rank", "method", "mean [95 %]", "worst bucket", "", "simple", "complex"):
-            table.add_column(name, justify="left" if name in ("method", "") else "right", no_wrap=name != "method")
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+        for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex"):
+            left = name in ("method", "in bucket")
+            table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=name != "method")
         found = ranking(outcome)
         ranks = [standing.rank for standing in found]
         for s in found:
@@ -54,9 +51,11 @@ def show(outcome: "Outcome", page: Path | None) -> None:
                 else f"{s.rank}{'=' * (ranks.count(s.rank) > 1)}"
             )
             cell = " ".join(s.worst_cell)
+            half = max(s.mean.high - s.mean.value, s.mean.value - s.mean.low)
             table.add_row(
-                rank if s.complete else "incomplete", escape(s.method), interval(s.mean), percent(s.worst.value), cell,
-                percent(s.simple.value), percent(s.complex.value), style="dim" if s.control else None,
+                rank if s.complete else "incomplete", escape(s.method), f"{percent(s.mean.value)} ± {percent(half)}",
+                percent(s.worst.value), cell, percent(s.simple.value), percent(s.complex.value),
+                style="dim" if s.control else None,
             )  # fmt: skip
         console.print(table)
     for line in outcome.problems():

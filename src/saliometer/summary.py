@@ -59,9 +59,10 @@ class Scores:
         by_cell: dict[Cell, dict[str, dict[str, float]]] = {}
         for setting, bucket, sample, method, number in zip(*column.values(), value, strict=True):
             by_cell.setdefault((setting, bucket), {}).setdefault(sample, {})[method] = number
+        order = list(dict.fromkeys(column["setting"]))
         every = {
             cell: np.array([[s.get(m, np.nan) for m in self.methods] for s in samples.values()])  # (images, methods)
-            for cell, samples in sorted(by_cell.items(), key=lambda item: (item[0][0], int(item[0][1])))
+            for cell, samples in sorted(by_cell.items(), key=lambda item: (order.index(item[0][0]), int(item[0][1])))
         }
         self.values = {cell: array for cell, array in every.items() if not np.isnan(array).all()}
         self.cells = list(self.values)
@@ -94,15 +95,20 @@ class Scores:
         place = self.methods.index(method)
         if not cells:
             return Estimate(np.nan, np.nan, np.nan)
-        low, high = np.percentile(join(self.resampled[:, cells, place], 1), [2.5, 97.5])
-        return Estimate(float(join(self.means[cells, place], 0)), float(low), float(high))
+        return self._interval(join(self.means[cells, place], 0), join(self.resampled[:, cells, place], 1))
+
+    def _interval(self, value: Any, resampled: npt.NDArray[np.float32]) -> Estimate:
+        """Undefined (NaN) where no bucket has two images to resample."""
+        if all(len(array) < 2 for array in self.values.values()):
+            return Estimate(float(value), np.nan, np.nan)
+        low, high = np.percentile(resampled, [2.5, 97.5])
+        return Estimate(float(value), float(low), float(high))
 
     def difference(self, one: str, other: str) -> Estimate:
         """The paired difference of two methods' means over all buckets."""
         a, b = self.methods.index(one), self.methods.index(other)
         gaps = self.resampled[:, :, a].mean(1) - self.resampled[:, :, b].mean(1)
-        low, high = np.percentile(gaps, [2.5, 97.5])
-        return Estimate(float(self.means[:, a].mean() - self.means[:, b].mean()), float(low), float(high))
+        return self._interval(self.means[:, a].mean() - self.means[:, b].mean(), gaps)
 
     def spread(self, method: str, group: str) -> float:
         """The standard deviation over bucket means, as the paper's error bars."""
@@ -147,7 +153,7 @@ def _standing(scores: Scores, method: str, control: bool) -> Standing:
     mean, simple, complex_ = (scores.estimate(method, scores.of(group)) for group in GROUPS)
     means = scores.means[:, scores.methods.index(method)]
     worst, extreme = (np.max, np.nanargmax) if scores.metric in LOWER_IS_BETTER else (np.min, np.nanargmin)
-    cell = scores.cells[int(extreme(means))]
+    cell = ("", "") if np.isnan(means).all() else scores.cells[int(extreme(means))]
     complete = scores.complete(method)
     return Standing(
         method, 0, control, complete, mean, simple, complex_, scores.estimate(method, everything, worst), cell
@@ -172,7 +178,8 @@ def verdicts(primary: Scores, secondary: Scores) -> dict[str, dict[str, Verdict]
             cells = [cell for cell in both if cell[0] == setting]
             pafl = primary.means[[primary.cells.index(cell) for cell in cells], place]
             safl = secondary.means[[secondary.cells.index(cell) for cell in cells], place]
-            verdict = Verdict(int((pafl > 0.5).sum()), int((safl > pafl).sum()), len(cells))
+            known = int((~np.isnan(pafl + safl)).sum())  # a method that failed here has no verdict
+            verdict = Verdict(int((pafl > 0.5).sum()), int((safl > pafl).sum()), known)
             found.setdefault(method, {})[setting] = verdict
     return found
 

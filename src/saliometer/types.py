@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,7 @@ class Samples:
         tensors = {name: getattr(self, name).to(device) for name in ("batch", "labels", "objects", "boxes", "roles")}
         return replace(self, **tensors)
 
+    @cached_property
     def boxed(self) -> Tensor:
         """(N, K, H, W) bool: each object's bounding box, filled."""
         height, width = self.objects.shape[-2:]
@@ -59,13 +61,19 @@ class Samples:
         inside_columns = (column >= left) & (column < right)
         return inside_rows[..., :, None] & inside_columns[..., None, :]
 
-    def parts(self, region: str) -> Tensor:
-        """(N, K, H, W) bool: the pixels that count as each object under `region`, 'box' or 'ink'."""
-        return self.boxed() if region == "box" else self.objects
+    def parts(self, role: int, region: str) -> Tensor:
+        """(N, K, H, W) bool: the pixels of each object of one role; `region` is 'box' or 'ink'."""
+        return (self.boxed if region == "box" else self.objects) & (self.roles == role)[..., None, None]
 
     def region(self, role: int, region: str) -> Tensor:
         """(N, H, W) bool: the union of all objects of one role."""
-        return (self.parts(region) & (self.roles == role)[..., None, None]).any(1)
+        if (role, region) not in self._regions:
+            self._regions[role, region] = self.parts(role, region).any(1)
+        return self._regions[role, region]
+
+    @cached_property
+    def _regions(self) -> dict[tuple[int, str], Tensor]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,18 @@ class Answers:
     """One model on its device. `size` is how many images go through at once; it halves when memory runs out."""
 
     def __init__(
-        self, model: Model, device: torch.device, size: int = 0, watch: Callable[[int], None] = lambda images: None
+        self,
+        model: Model,
+        device: torch.device,
+        size: int = 0,
+        *,
+        align: int = 1,
+        watch: Callable[[int], None] = lambda images: None,
     ) -> None:
         self.model, self.device = model, device
-        self.size = size or BATCH[device.type]
+        self.align = align  # every pass is filled up to a multiple of this, which keeps rounding the same
+        size = size or BATCH[device.type]
+        self.size = size + -size % align
         self.watch = watch  # told how many images have just gone through
         self.passes = 0  # images that went through the network so far
         self.asked = 0  # images that all questions so far amount to, each counted once
@@ -114,8 +122,9 @@ class Answers:
                 images = images.detach().requires_grad_()
                 logits = self._checked(self.model.logits(images), len(images))
                 score = logits.gather(1, targets[:, None]).sum()
-                slopes = torch.autograd.grad(score, [images, *heard.values()])
-            pairs = (torch.stack((a.detach(), s)) for a, s in zip(heard.values(), slopes[1:], strict=True))
+                kept = [heard[layer] for layer in layers]  # in the order asked for, not the one they ran in
+                slopes = torch.autograd.grad(score, [images, *kept])
+            pairs = (torch.stack((a.detach(), s)) for a, s in zip(kept, slopes[1:], strict=True))
             return (slopes[0].contiguous(), *pairs)
 
         slopes, *features = self._in_parts(run, images, targets)
@@ -129,17 +138,23 @@ class Answers:
         while start < len(images):
             part = slice(start, start + self.size)
             try:
-                packed = images[part].to(self.device, memory_format=memory_format(self.device))
-                parts.append(run(packed, targets[part]))
+                count = len(images[part])
+                packed = self._filled_up(images[part]).to(self.device, memory_format=memory_format(self.device))
+                found = run(packed, self._filled_up(targets[part]))
             except RuntimeError as error:
                 self._back_off(error)
                 continue
-            start += len(packed)
-            self.passes += len(packed)
-            self.watch(len(packed))
+            parts.append(tuple(one.narrow(min(place, 1), 0, count) for place, one in enumerate(found)))
+            start += count
+            self.passes += count
+            self.watch(count)
         if len(parts) == 1:
             return parts[0]
         return tuple(torch.cat(some, 1 if place else 0) for place, some in enumerate(zip(*parts, strict=True)))
+
+    def _filled_up(self, values: Tensor) -> Tensor:
+        short = -len(values) % self.align
+        return torch.cat((values, values[:1].expand(short, *values.shape[1:]))) if short else values
 
     def _back_off(self, error: RuntimeError) -> None:
         """Halve the batch if memory ran out; raise anything else."""
@@ -149,6 +164,7 @@ class Answers:
             where = f"{self.device}'s memory"
             raise MemoryError(f"one image of model '{self.model.name}' does not fit into {where}") from error
         self.size //= 2
+        self.align = min(self.align, self.size)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -42,7 +42,7 @@ class Run:
         if known is None:
             _make(folder)
             self.manifest: dict[str, Any] = {
-                "format": FORMAT, "saliometer": saliometer.__version__, **_plain(told), "methods": {}, "passes": {},
+                "format": FORMAT, "saliometer": saliometer.__version__, **_plain(told), "methods": {}, "passes": 0,
                 "versions": versions(), "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commands": [],
             }  # fmt: skip
         else:
@@ -84,7 +84,7 @@ class Run:
         found: dict[str, list[str]] = {}
         for method in self.manifest["methods"]:
             for path in sorted((self.folder / "failures").glob(f"*/{self._slug(method)}/*.txt")):
-                found.setdefault(method, []).append(path.read_text())
+                found.setdefault(method, []).append(path.read_text(encoding="utf-8"))
         return found
 
     def rows(self) -> pa.Table:
@@ -105,7 +105,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"'{folder}' is not a run of saliometer (no run.json in it): choose another folder")
     try:
-        manifest = json.loads(path.read_text())
+        manifest = json.loads(path.read_text(encoding="utf-8"))
         form, version = manifest["format"], manifest["saliometer"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"cannot read '{path}' ({error!r}): choose another folder") from error
@@ -162,7 +162,7 @@ def write_text(path: Path, text: str) -> None:
     """There in full or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)
 
 

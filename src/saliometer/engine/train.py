@@ -81,7 +81,7 @@ def train(
         )  # fmt: skip
         card = settled | vars(recipe) | {"attempt": attempt, "final_loss": final, "trained_on": device}
         card |= examine(net, setting, seed=seed, labelling=labelling)
-        if not best or card["accuracy"] > best["accuracy"]:
+        if not best or (card["accepted"], card["accuracy"]) > (best["accepted"], best["accuracy"]):
             best = card
             save(net, out / f"{setting}.safetensors", card)
         checkpoint.unlink(missing_ok=True)

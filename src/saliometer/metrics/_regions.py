@@ -22,7 +22,7 @@ def focus(maps: Tensor, samples: Samples, role: int, definition: str, region: st
     """(N,): the share of the whole attribution that lies on the objects of one role."""
     if definition == "authors":
         maps = maps - maps.amin((1, 2), keepdim=True)
-        inside = (maps[:, None] * _parts(samples, role, region)).sum((1, 2, 3))  # an overlap counts twice
+        inside = (maps[:, None] * samples.parts(role, region)).sum((1, 2, 3))  # an overlap counts twice
     else:
         inside = (maps * samples.region(role, region)).sum((1, 2))
     total = maps.sum((1, 2))
@@ -32,7 +32,7 @@ def focus(maps: Tensor, samples: Samples, role: int, definition: str, region: st
 def mean_focus(maps: Tensor, samples: Samples, role: int, definition: str, region: str) -> Tensor:
     """(N,): the focus divided by the pixels it lies on."""
     if definition == "authors":
-        pixels = _parts(samples, role, region).sum((1, 2, 3))
+        pixels = samples.parts(role, region).sum((1, 2, 3))
     else:
         pixels = samples.region(role, region).sum((1, 2))
     return focus(maps, samples, role, definition, region) / pixels.clamp(min=1)
@@ -48,9 +48,9 @@ def overlap(maps: Tensor, samples: Samples, role: int, definition: str, region: 
 
 
 def _overlap_of_the_authors(maps: Tensor, samples: Samples, role: int, region: str) -> Tensor:
-    wanted = _parts(samples, PRIMARY, region).sum((1, 2, 3))
+    wanted = samples.parts(PRIMARY, region).sum((1, 2, 3))
     chosen = (maps >= _bin_edge(maps, wanted)[:, None, None])[:, None]
-    parts = _parts(samples, role, region)
+    parts = samples.parts(role, region)
     each = (chosen & parts).sum((2, 3)) / (chosen | parts).sum((2, 3)).clamp(min=1)
     count = (samples.roles == role).sum(1)
     return each.where(samples.roles == role, 0).sum(1) / count.clamp(min=1)
@@ -66,7 +66,3 @@ def _bin_edge(maps: Tensor, wanted: Tensor) -> Tensor:
     above = torch.stack([(flat >= edge[:, None]).sum(1) for edge in edges.unbind(1)], 1)  # falls with the edge
     enough = (above >= wanted[:, None]).sum(1) - 1
     return edges.gather(1, enough.clamp(min=0)[:, None])[:, 0]
-
-
-def _parts(samples: Samples, role: int, region: str) -> Tensor:
-    return samples.parts(region) & (samples.roles == role)[..., None, None]

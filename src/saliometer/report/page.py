@@ -39,7 +39,7 @@ def page(run: Run) -> str:
         environment()
         .get_template("page.html")
         .render(
-            run=run,
+            name=run.folder.resolve().name,
             manifest=run.manifest,
             view=first,
             definitions=[view.definition for view in views],

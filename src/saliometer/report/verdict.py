@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from saliometer.report.templates import fill
+from saliometer.report.templates import fill, percent
 from saliometer.report.view import View
-from saliometer.report.words import listed
+from saliometer.report.words import kind, listed
 
 LEAD = """
 {% if leaders | length > 1 %}
-{{ names }} tie for the lead: on average {{ leaders[-1].mean.value | percent }} to
-{{ leaders[0].mean.value | percent }}&nbsp;% of their attribution lies on the objects that decide, a gap within chance
+{{ names }} tie for the lead: on average {{ range }}&nbsp;% of their attribution lies on the objects that decide
 {%- else %}
 {{ names }} leads: on average {{ leaders[0].mean.value | percent }}&nbsp;% of its attribution lies on the objects that
-decide (95 % interval {{ leaders[0].mean.low | percent }} to {{ leaders[0].mean.high | percent }})
+decide
+{%- if not single %} (95&nbsp;% interval {{ leaders[0].mean.low | percent }} to {{ leaders[0].mean.high | percent }})
+{%- endif %}
 {%- endif %}
 {%- if next %}, ahead of <b>{{ next.method }}</b> with {{ next.mean.value | percent }}&nbsp;%{% endif %}.
 """
@@ -40,8 +41,16 @@ def sentences(view: View) -> list[Markup]:
         return [Markup(_nobody(view))]
     leaders = [standing for standing in ranked if standing.rank == 1]
     rest = ranked[len(leaders) :]
-    lead = fill(LEAD, leaders=leaders, names=_names([s.method for s in leaders]), next=rest[0] if rest else None)
-    floors = [m for m in view.controls if m in FLOOR_WORDS and m in view.primary.methods]
+    ends = dict.fromkeys(percent(one.mean.value) for one in (leaders[-1], leaders[0]))
+    lead = fill(
+        LEAD,
+        leaders=leaders,
+        names=_names([standing.method for standing in leaders]),
+        range=" to ".join(ends),
+        next=rest[0] if rest else None,
+        single=view.single,
+    )
+    floors = [m for m in view.controls if kind(m) in FLOOR_WORDS and m in view.primary.methods]
     unbeaten = [_no_better(control, methods) for control, methods in view.unbeaten().items()]
     return [lead, fill(WORST, leaders=leaders, floors=floors, unbeaten=unbeaten)]
 
@@ -56,7 +65,7 @@ def _nobody(view: View) -> str:
 
 def _no_better(control: str, methods: Sequence[str]) -> Markup:
     verb = "is" if len(methods) == 1 else "are"
-    what = FLOOR_WORDS.get(control, control)
+    what = FLOOR_WORDS[kind(control)]
     return Markup("{} {} no better than {}").format(_names(list(methods)), verb, what)
 
 

@@ -39,6 +39,11 @@ class View:
         return standings(self.primary, self.controls) if self.primary.cells else []
 
     @cached_property
+    def single(self) -> bool:
+        """Whether no bucket has a second image: then there are no intervals, and ranks follow the bare means."""
+        return all(len(images) < 2 for images in self.primary.values.values())
+
+    @cached_property
     def methods(self) -> list[str]:
         """Those with rows, best first."""
         return [standing.method for standing in self.standings] or self.primary.methods

@@ -31,11 +31,12 @@ SETTINGS = {
 
 BUCKETS = {
     "1": "nothing", "2": "A", "3": "B", "4": "Box2", "5": "A + Box2", "6": "B + Box2",
-    "7": "Box1", "8": "A + Box1", "9": "B + Box1", "10": "Box1 + Box2", "11": "A + Box1 + Box2", "12": "B + Box1 + Box2",
+    "7": "Box1", "8": "A + Box1", "9": "B + Box1", "10": "Box1 + Box2", "11": "A + Box1 + Box2",
+    "12": "B + Box1 + Box2",
 }  # fmt: skip
 
 CONTROLS = {
-    "oracle": "the truth itself: the best score there is",
+    "oracle": "the truth itself as a map: the ceiling",
     "random": "noise",
     "edge": "the image's edges; never sees the model",
     "fake_cam": "marks everything; never sees the model",

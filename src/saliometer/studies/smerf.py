@@ -32,8 +32,8 @@ COLUMNS = (
     ("piou", "complex", "min"),
 )  # fmt: skip
 NAN = float("nan")
-# The authors' stored figures, plain CNN on black, in the order of COLUMNS; NaN where nothing is stored. Their minimum of
-# PAFL over complex buckets covers three of five settings and is left out; Grad-CAM's complex PAFL is a NaN drawn as 0.
+# The authors' stored figures, plain CNN on black, in the order of COLUMNS; NaN where nothing is stored. Their minimum
+# of PAFL over complex buckets covers three of five settings and is left out; Grad-CAM's complex PAFL is NaN there.
 REFERENCE = {
     "G": (0.11, 0.10, 0.125, 0.13, 0.08, 0.27, 0.13, 0.235, 0.015),
     "SG": (0.155, 0.125, 0.045, 0.045, 0.075, 0.26, 0.015, 0.025, 0.0),

@@ -1,4 +1,4 @@
-"""Horizontal bars from 0 to 100 that stretch with their table cell and take their colours from the page."""
+"""Horizontal bars from 0 to 100, as wide as their table cell; lines run through from row to row."""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,13 @@ from markupsafe import Markup
 from saliometer.report.templates import fill
 
 TEMPLATE = """
-<svg class="bars" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+<svg class="bars lines" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
 {% if half %}<line class="half" x1="50" x2="50" y1="0" y2="100"/>{% endif %}
+{% if ceiling is not none %}
+<line class="ceiling" x1="{{ ceiling * 100 }}" x2="{{ ceiling * 100 }}" y1="0" y2="100"/>
+{% endif %}
+</svg>
+<svg class="bars" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
 {% for bar, top in bars %}
 <rect class="{{ bar.look }}" x="0" y="{{ top }}" width="{{ bar.value * 100 }}" height="{{ thick }}"/>
 {% if bar.low < bar.high %}
@@ -19,9 +24,6 @@ TEMPLATE = """
 {% endfor %}
 {% endif %}
 {% endfor %}
-{% if ceiling is not none %}
-<line class="ceiling" x1="{{ ceiling * 100 }}" x2="{{ ceiling * 100 }}" y1="0" y2="100"/>
-{% endif %}
 </svg>
 """
 

@@ -17,7 +17,8 @@ as in the paper. PAFL should be high and SAFL low. They need not add up to 100: 
 also runs over images in which nothing decides, where even a fair map can only mark objects that play no part.</p>
 <p class="legend"><span><i class="key primary"></i>PAFL: on the objects that decide</span>
 <span><i class="key secondary"></i>SAFL: on those that play no part</span>
-<span><i class="key half"></i>half of the attribution</span> <span><i class="key line"></i>ceiling of PAFL (the oracle)</span></p>
+<span><i class="key half"></i>half of the attribution</span>
+<span><i class="key line"></i>ceiling of PAFL (the oracle)</span></p>
 <div class="panels">
 {% for panel in panels %}
 <div class="scroll"><table class="focus">
@@ -27,7 +28,8 @@ also runs over images in which nothing decides, where even a fair map can only m
 <tbody>
 {% for row in panel.rows %}
 <tr data-method="{{ row.method }}"><th scope="row" class="left">{{ row.name }}</th><td class="chart">{{ row.bars }}</td>
-<td class="number on-primary">{{ row.pafl | percent }}</td><td class="number on-secondary">{{ row.safl | percent }}</td></tr>
+<td class="number on-primary">{{ row.pafl | percent }}</td>
+<td class="number on-secondary">{{ row.safl | percent }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 {% endfor %}

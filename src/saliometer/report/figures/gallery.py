@@ -31,7 +31,8 @@ image shows no such object.</p>
 {% for map in scene.maps %}
 <td>{% if map.picture %}<span class="map"><img src="{{ map.picture }}" alt="map of {{ map.method }}"></span>
 {% else %}<span class="map none"></span>{% endif %}
-<small><b class="on-primary">{{ map.pafl | percent }}</b> <b class="on-secondary">{{ map.safl | percent }}</b></small></td>
+<small><b class="on-primary">{{ map.pafl | percent }}</b>
+<b class="on-secondary">{{ map.safl | percent }}</b></small></td>
 {% endfor %}
 </tr>
 {% endfor %}

@@ -10,8 +10,9 @@ from saliometer.report.words import SETTINGS
 
 TEMPLATE = """
 <p class="note">Only buckets that show both kinds of object count. <b>4/6</b> means: in 4 of 6 such buckets more than
-half of the attribution lies on the objects that decide (mean PAFL above 50), a success. <span class="fails">✕ fails</span>
-means: in more than half of them the objects that play no part get more (SAFL above PAFL).</p>
+half of the attribution lies on the objects that decide (mean PAFL above 50), a success.
+<span class="fails">✕ fails</span> means: in more than half of them the objects that play no part get more
+(SAFL above PAFL).</p>
 <div class="scroll"><table class="matrix">
 <thead><tr><th class="left">Method</th>
 {% for setting in settings %}

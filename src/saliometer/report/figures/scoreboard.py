@@ -14,11 +14,13 @@ from saliometer.summary import Standing
 
 TEMPLATE = """
 <p class="note">Mean PAFL over {{ buckets }} buckets: the share of a map’s attribution that lies on the objects that
-decide. Numbers are times 100; higher is better; whiskers and small print are 95 % intervals. Methods whose paired
-difference could be zero share a rank (1=). Controls explain nothing and have no rank.</p>
+decide. Numbers are times 100; higher is better.
+{% if single %}With one image a bucket there are no intervals, and ranks follow the bare means.
+{% else %}Whiskers and small print are 95 % intervals; methods whose paired difference could be zero share a rank (1=).
+{% endif %} Controls explain nothing and have no rank.</p>
 <p class="legend"><span><i class="key method"></i>method</span> <span><i class="key control"></i>control</span>
 {% if ceiling is not none %}
-<span><i class="key line"></i>ceiling {{ ceiling | percent }}: what a perfect map scores (the oracle)</span>
+<span><i class="key line"></i>ceiling {{ ceiling | percent }}: the truth itself as a map (the oracle)</span>
 {% endif %}</p>
 <div class="scroll"><table class="scoreboard">
 <thead><tr><th class="rank">Rank</th><th class="left">Method</th>
@@ -26,18 +28,20 @@ difference could be zero share a rank (1=). Controls explain nothing and have no
 <th>Mean PAFL</th><th>Simple</th><th>Complex</th><th class="left">Worst bucket</th></tr></thead>
 <tbody>
 {% for row in rows %}
-<tr data-method="{{ row.standing.method }}" class="{{ row.role }}">
+{% set one = row.standing %}
+<tr data-method="{{ one.method }}" class="{{ row.role }}">
 <td class="rank">{{ row.rank }}</td>
 <th scope="row" class="left">{{ row.name }}</th>
 <td class="chart">{{ row.bar }}</td>
-{% for estimate in (row.standing.mean, row.standing.simple, row.standing.complex) %}
+{% for estimate in (one.mean, one.simple, one.complex) %}
 <td class="number"><b>{{ estimate.value | percent }}</b>
-{%- if estimate.value == estimate.value %}<small>{{ estimate.low | percent }} to {{ estimate.high | percent }}</small>
+{%- if not single and estimate.value == estimate.value -%}
+<small>{{ estimate.low | percent }}–{{ estimate.high | percent }}</small>
 {%- endif %}</td>
 {% endfor %}
 <td class="left worst">
-{%- if row.standing.worst.value == row.standing.worst.value -%}
-<b>{{ row.standing.worst.value | percent }}</b><small>{{ row.standing.worst_cell[0] }}: {{ row.standing.worst_cell[1] | bucket }}</small>
+{%- if one.complete -%}
+<b>{{ one.worst.value | percent }}</b><small>{{ one.worst_cell[0] }}: {{ one.worst_cell[1] | bucket }}</small>
 {%- else -%}<small>incomplete: {{ row.has }} of {{ buckets }} buckets</small>
 {%- endif %}</td>
 </tr>
@@ -74,6 +78,7 @@ def scoreboard(view: View) -> Markup:
         lost=[name(view, method) for method in view.lost],
         buckets=len(view.primary.cells),
         ceiling=None if math.isnan(ceiling) else ceiling,
+        single=view.single,
     )
 
 

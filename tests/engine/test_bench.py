@@ -1,0 +1,423 @@
+"""The benchmark end to end, on a few images: resuming, repeating, failing, and a user's own methods."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from saliometer import registry, results
+from saliometer.engine import bench as bench_module
+from saliometer.engine.bench import METRICS, Request, bench, resolve
+from saliometer.engine.run import opened
+from saliometer.tasks.textbox import SETTINGS
+
+FEW = {"settings": ["simple-fr"], "per_bucket": 2, "definitions": ["clean", "authors"]}
+QUICK = ["gradient", "integrated_gradients(steps=4)", "smooth_grad(draws=3)", "grad_cam"]
+CONTROLS = ["edge", "fake_cam", "oracle", "random"]
+
+
+@pytest.fixture
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_module, "UNIT", 8)
+
+
+def table(folder: Path) -> list[dict]:
+    return opened(folder).rows().to_pylist()
+
+
+def same(one: list[dict], other: list[dict], tolerance: float = 0.0) -> None:
+    assert len(one) == len(other) > 0
+    for a, b in zip(one, other, strict=True):
+        assert {k: v for k, v in a.items() if k != "value"} == {k: v for k, v in b.items() if k != "value"}
+    values = [np.array([row["value"] for row in rows]) for rows in (one, other)]
+    np.testing.assert_allclose(*values, rtol=tolerance, atol=0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    """The rows of an undisturbed run in units of 8."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench_module, "UNIT", 8)
+        folder = tmp_path_factory.mktemp("whole")
+        bench(QUICK, out=folder, **FEW)
+    return table(folder)
+
+
+def test_rows_have_the_columns_and_one_value_for_each_sample_method_metric_and_definition(whole: list[dict]) -> None:
+    assert tuple(whole[0]) == results.COLUMNS
+    assert len(whole) == 24 * (len(QUICK) + len(CONTROLS)) * len(METRICS) * 2
+    assert {row["method"] for row in whole} == {*QUICK, *CONTROLS}
+    assert {row["model"] for row in whole} == {"simple_cnn(seed=0)"}
+    assert {row["bucket"] for row in whole} == {str(n) for n in range(1, 13)}
+    assert {(row["task"], row["target"], row["condition"], row["region"]) for row in whole} == {
+        ("textbox", "predicted", "", "box")
+    }
+
+
+def test_undefined_values_are_nan_and_say_why(whole: list[dict]) -> None:
+    for row in whole:
+        if row["bucket"] == "1":  # nothing to see
+            assert np.isnan(row["value"])
+            assert "no " in row["note"]
+        if row["bucket"] == "2" and row["metric"] == "pafl":
+            assert "no primary object" in row["note"]
+        if row["bucket"] == "2" and row["metric"] == "siou":  # K is undefined without a primary object
+            assert np.isnan(row["value"])
+            assert "no primary object" in row["note"]
+
+
+def test_the_oracle_scores_1_clean_and_the_filled_box_ceiling_under_the_authors_metric(whole: list[dict]) -> None:
+    for metric in ("pafl", "piou"):
+        values = [
+            row["value"]
+            for row in whole
+            if (row["method"], row["metric"], row["definition"]) == ("oracle", metric, "clean") and row["note"] == ""
+        ]
+        assert len(values) == 12
+        assert set(values) == {1.0}
+    authors = [
+        row["value"]
+        for row in whole
+        if (row["method"], row["metric"], row["definition"]) == ("oracle", "pafl", "authors") and row["note"] == ""
+    ]
+    assert np.mean(authors) == pytest.approx(0.69, abs=0.02)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_another_batch_size_gives_the_same_numbers(
+    size: int, whole: list[dict], tmp_path: Path, small_units: None
+) -> None:
+    bench(QUICK, out=tmp_path, batch_size=size, **FEW)
+    same(whole, table(tmp_path), tolerance=1e-5)
+
+
+def test_the_same_split_gives_the_same_numbers_to_the_bit(whole: list[dict], tmp_path: Path, small_units: None) -> None:
+    bench(QUICK, out=tmp_path, **FEW)
+    same(whole, table(tmp_path))
+
+
+def test_a_method_scores_the_same_alone_and_beside_others(whole: list[dict], tmp_path: Path, small_units: None) -> None:
+    bench("smooth_grad(draws=3)", out=tmp_path, **FEW)
+    alone = [row for row in table(tmp_path) if row["method"] == "smooth_grad(draws=3)"]
+    same([row for row in whole if row["method"] == "smooth_grad(draws=3)"], alone)
+
+
+def test_fewer_images_a_bucket_are_the_first_of_more(whole: list[dict], tmp_path: Path, small_units: None) -> None:
+    bench("gradient", out=tmp_path, **(FEW | {"per_bucket": 1}))
+    few = {
+        (r["metric"], r["definition"], r["sample"]): r["value"] for r in table(tmp_path) if r["method"] == "gradient"
+    }
+    more = {(r["metric"], r["definition"], r["sample"]): r["value"] for r in whole if r["method"] == "gradient"}
+    assert {key[2] for key in few} == {f"test-{i}" for i in range(12)}
+    np.testing.assert_allclose([few[key] for key in few], [more[key] for key in few], rtol=1e-5)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def interrupt(function: Callable, after: int, when: str) -> Callable:
+    calls = 0
+
+    def wrapped(*args: object, **kwargs: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == after and when == "before":
+            raise Killed
+        result = function(*args, **kwargs)
+        if calls == after and when == "after":
+            raise Killed
+        return result
+
+    return wrapped
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("module", "name", "after"),
+    [
+        ("results", "write", 1),
+        ("results", "write", 5),
+        ("results", "write", 17),
+        ("engine.bench", "attributions", 2),
+        ("engine.bench", "keep_thumbnails", 3),
+        ("engine.bench", "keep_scene", 1),
+    ],
+)
+def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
+    module: str, name: str, after: int, when: str, whole: list[dict], tmp_path: Path, small_units: None
+) -> None:
+    import importlib
+
+    place = importlib.import_module(f"saliometer.{module}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, name, interrupt(getattr(place, name), after, when))
+        with pytest.raises(Killed):
+            bench(QUICK, out=tmp_path, **FEW)
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("rows/**/*.parquet")}
+    bench(QUICK, out=tmp_path, **FEW)
+    same(whole, table(tmp_path))
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished  # nothing finished was computed again
+
+
+def test_a_part_that_was_cut_short_is_never_read(whole: list[dict], tmp_path: Path, small_units: None) -> None:
+    bench(QUICK, out=tmp_path, **FEW)
+    part = next(tmp_path.glob("rows/**/*.parquet"))
+    part.rename(part.with_name(part.name + ".partial"))
+    part.with_name(part.name + ".partial").write_bytes(b"PAR1 half")
+    bench(QUICK, out=tmp_path, **FEW)
+    same(whole, table(tmp_path))
+
+
+def test_a_second_call_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench("gradient", out=tmp_path, **FEW)
+    monkeypatch.setattr(bench_module, "attributions", lambda *args: pytest.fail("computed again"))
+    bench("gradient", out=tmp_path, **FEW)
+
+
+def test_a_new_method_joins_a_run_without_computing_the_others_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench("gradient", out=tmp_path, **FEW)
+    started: list[str] = []
+    original = bench_module.attributions
+
+    def spied(methods: list, *rest: object) -> object:
+        started.extend(method.label for method in methods)
+        return original(methods, *rest)
+
+    monkeypatch.setattr(bench_module, "attributions", spied)
+    bench(["gradient", "grad_cam"], out=tmp_path, **FEW)
+    assert set(started) == {"grad_cam"}
+    assert {"gradient", "grad_cam"} < {row["method"] for row in table(tmp_path)}
+
+
+# The user's own methods.
+
+
+def edges_left(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Each pixel less its left neighbour."""
+    return images - images.roll(1, 3)
+
+
+def test_a_callable_runs_beside_every_known_method_and_the_controls(tmp_path: Path) -> None:
+    chosen = [method.label for method in resolve([edges_left])]
+    assert chosen[0] == "edges_left"
+    assert set(chosen) == {"edges_left", *registry.methods}
+
+
+def test_registered_names_run_alone_with_the_controls() -> None:
+    assert {method.label for method in resolve(["gradient"])} == {"gradient", *CONTROLS}
+    assert {method.label for method in resolve(["gradient", edges_left])} == {"gradient", "edges_left", *CONTROLS}
+
+
+def test_a_callable_that_equals_ours_gets_our_numbers(tmp_path: Path) -> None:
+    def slope_times_input(
+        model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor, scale: float = 1.0
+    ) -> torch.Tensor:
+        images.requires_grad_()
+        (slope,) = torch.autograd.grad(model(images).gather(1, targets[:, None]).sum(), images)
+        return scale * slope * images
+
+    outcome = bench([slope_times_input, "input_x_gradient"], out=tmp_path, **FEW)
+    assert not outcome.failed
+    rows = table(tmp_path)
+    theirs = [r["value"] for r in rows if r["method"] == "slope_times_input"]
+    ours = [r["value"] for r in rows if r["method"] == "input_x_gradient"]
+    np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["(N, H, W)", "(N, 1, H, W)", "(N, C, H, W)"])
+def test_all_three_shapes_are_taken_and_channels_are_summed(form: str, tmp_path: Path) -> None:
+    def ones(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        maps = images.new_tensor([2.0, -1.0, 1.0]).view(1, 3, 1, 1) * images
+        return {"(N, H, W)": maps.sum(1), "(N, 1, H, W)": maps.sum(1, keepdim=True), "(N, C, H, W)": maps}[form]
+
+    bench([ones, "gradient"], out=tmp_path, **FEW)
+    values = [
+        row["value"]
+        for row in table(tmp_path)
+        if row["method"] == "ones" and row["metric"] == "pafl" and row["bucket"] == "7" and row["definition"] == "clean"
+    ]
+    assert values == pytest.approx([1.0, 1.0])  # all ink of bucket 7 is Box1
+
+
+def rolled(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.rand_like(images)
+
+
+def test_a_method_that_differs_when_called_again_is_marked_random(tmp_path: Path) -> None:
+    outcome = bench([rolled, edges_left, "gradient"], out=tmp_path, **FEW)
+    notes = {name: {r["note"] for r in table(tmp_path) if r["method"] == name} for name in ("rolled", "edges_left")}
+    assert all("random" in note.split("; ") for note in notes["rolled"])
+    assert not any("random" in note for note in notes["edges_left"])
+    assert any("rolled" in line and "called again" in line for line in outcome.problems())
+
+
+def test_a_method_may_take_a_seed_that_is_one_int_and_the_same_when_called_again(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def seeded(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor, seed: int) -> torch.Tensor:
+        seen.append(seed)
+        return torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
+
+    bench([seeded, "gradient"], out=tmp_path, **FEW)
+    assert all(type(seed) is int and 0 <= seed < 2**31 for seed in seen)
+    assert len(seen) == 2  # the second call is the check
+    assert seen[0] == seen[1]
+    assert not any("random" in row["note"] for row in table(tmp_path) if row["method"] == "seeded")
+
+
+def test_a_changed_file_is_computed_anew_and_an_unchanged_one_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+
+    def write(factor: str) -> None:
+        file.write_text(f"def mine(model, images, targets):\n    return {factor} * images.flip(3)\n")
+
+    def values() -> list[float]:
+        return [row["value"] for row in table(tmp_path / "run") if row["method"] == "mine"]
+
+    write("1")
+    bench([f"{file}:mine", "gradient"], out=tmp_path / "run", **FEW)
+    first = values()
+    parts = {p: p.stat().st_mtime_ns for p in (tmp_path / "run").glob("rows/**/mine-*/*.parquet")}
+    bench([f"{file}:mine", "gradient"], out=tmp_path / "run", **FEW)
+    assert {p: p.stat().st_mtime_ns for p in parts} == parts
+    file.write_text("def mine(model, images, targets):\n    return images\n")
+    bench([f"{file}:mine", "gradient"], out=tmp_path / "run", **FEW)
+    assert values() != first
+    assert len(values()) == len(first)
+
+
+# Bad methods: written down, the rest goes on.
+
+
+def raising(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    raise KeyError("layer9")
+
+
+def flat(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(images), 64)
+
+
+def constant(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.full_like(images, 3.0)
+
+
+def broken(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    maps = images.clone()
+    maps[::2] = float("nan")
+    return maps
+
+
+def not_a_tensor(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> object:
+    return [1, 2, 3]
+
+
+def meddling(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        next(model.parameters()).mul_(1.0)
+    return images
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (raising, "KeyError: 'layer9'"),
+        (
+            flat,
+            "method 'flat' returned shape (24, 64), wanted (24, 3, 64, 64), (24, 1, 64, 64) or (24, 64, 64): one value",
+        ),
+        (not_a_tensor, "method 'not_a_tensor' returned list, wanted a tensor of shape (24, 3, 64, 64)"),
+        (meddling, "method 'meddling' changed the model's weights in place: work on copy.deepcopy(model)"),
+    ],
+)
+def test_a_failing_method_is_written_down_and_the_rest_goes_on(method: Callable, message: str, tmp_path: Path) -> None:
+    outcome = bench([method, "gradient"], out=tmp_path, **FEW)
+    name = method.__name__
+    assert message in outcome.failed[name]
+    assert "Traceback" in outcome.run.failures()[name][0]
+    assert {row["method"] for row in table(tmp_path)} == {"gradient", *CONTROLS}
+
+
+def test_nan_maps_score_0_are_noted_and_said(tmp_path: Path) -> None:
+    outcome = bench([broken, "gradient"], out=tmp_path, **FEW)
+    rows = [r for r in table(tmp_path) if r["method"] == "broken" and r["metric"] == "pafl" and r["bucket"] == "7"]
+    assert {(row["sample"], row["value"], row["note"]) for row in rows if row["definition"] == "clean"} == {
+        ("test-6", 0.0, "nan map"),
+        ("test-18", 0.0, "nan map"),
+    }
+    assert outcome.broken()
+    assert any("broken returned NaN or infinity in" in line for line in outcome.problems())
+
+
+def test_a_constant_map_scores_the_area_clean_0_for_the_authors_and_is_noted(tmp_path: Path) -> None:
+    outcome = bench([constant, "gradient"], out=tmp_path, **FEW)
+    rows = [r for r in table(tmp_path) if r["method"] == "constant" and r["metric"] == "pafl" and r["bucket"] == "7"]
+    found = {row["definition"]: (row["value"], row["note"]) for row in rows}
+    assert found == {"clean": (pytest.approx(100 / 4096), "constant map"), "authors": (0.0, "constant map")}
+    assert any("constant returned a constant map for" in line for line in outcome.problems())
+    assert not outcome.broken()
+
+
+# Requests that cannot be met.
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "message"),
+    [
+        ({"methods": "gradiant"}, LookupError, "no method 'gradiant'. Did you mean 'gradient'?"),
+        ({"methods": "smooth_grad(draw=3)"}, LookupError, "no parameter 'draw'. Did you mean 'draws'?"),
+        ({"methods": "smooth_grad(draws=many)"}, ValueError, "draws=many is str, wanted int"),
+        ({"methods": "smooth_grad(3)"}, ValueError, "wanted a name, or a name with parameters"),
+        ({"settings": ["complex-cr5"]}, LookupError, "no setting 'complex-cr5'. Did you mean 'complex-cr"),
+        ({"definitions": ["claen"]}, LookupError, "no definition 'claen'. Did you mean 'clean'?"),
+        ({"region": "mask"}, LookupError, "no region 'mask'"),
+        ({"definitions": ["authors"], "region": "ink"}, ValueError, "the authors scored bounding boxes"),
+        ({"per_bucket": 0}, ValueError, "per-bucket is 0"),
+        ({"device": "cuda:9"}, ValueError, "no such device: 'cuda:9'"),
+        ({"device": "gpu"}, LookupError, "no device 'gpu'"),
+        ({"methods": [edges_left, edges_left]}, ValueError, "two methods are called edges_left"),
+        ({"methods": "nowhere.py:f"}, ValueError, "'nowhere.py' does not import (FileNotFoundError: no file"),
+        ({"methods": "no_such_module:f"}, ValueError, "does not import (ModuleNotFoundError"),
+        ({"methods": "math:pi"}, ValueError, "method 'math:pi' is float, wanted a callable"),
+        ({"methods": "math:sinn"}, LookupError, "no callable 'sinn'. Did you mean 'sin'"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_refused_in_words(
+    wanted: dict, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as caught:
+        bench(**(FEW | wanted), out=tmp_path / "run")
+    assert message in str(caught.value)
+    assert not (tmp_path / "run").exists()  # refused before anything was made
+
+
+def test_a_file_that_does_not_import_is_named_with_its_reason(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text("import torch\nx = 1 / 0\n")
+    with pytest.raises(ValueError, match=r"bad\.py' does not import \(ZeroDivisionError: division by zero\)"):
+        bench(f"{file}:method", out=tmp_path / "run", **FEW)
+
+
+def test_a_method_cannot_take_the_name_of_one_of_ours(tmp_path: Path) -> None:
+    def gradient(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return images
+
+    with pytest.raises(ValueError, match="rename yours"):
+        bench(gradient, out=tmp_path, **FEW)
+
+
+def test_units_are_fixed_ranges_that_cover_all_samples() -> None:
+    request = Request(per_bucket=20, limit=150)
+    for setting in SETTINGS:
+        units = request.units(setting)
+        assert [unit.start for unit in units] == [0, 128]
+        assert units[-1].stop == 150
+
+
+def test_the_true_label_can_be_explained_instead_of_the_prediction(tmp_path: Path) -> None:
+    bench("gradient", target="label", out=tmp_path, settings=["simple-fr"], per_bucket=1)
+    assert {row["target"] for row in table(tmp_path)} == {"label"}
