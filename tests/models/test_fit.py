@@ -13,7 +13,7 @@ from saliometer.seeds import fork, scoped
 COUNT = 50
 LABELS = torch.arange(COUNT) % 2
 IMAGES = torch.rand(COUNT, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-IMAGES = IMAGES + 0.1 * LABELS[:, None, None, None]  # the class is the brightness
+IMAGES = IMAGES + 0.3 * LABELS[:, None, None, None]  # the class is the brightness
 
 
 def fresh() -> nn.Module:

@@ -240,6 +240,7 @@ def _all_units(
         one_unit(request, run, unit, wanted, answers, outcome)
         done += work[unit]
         run.manifest["passes"] += answers.passes
+        run.keep()
         watch(done / total, text)
 
 

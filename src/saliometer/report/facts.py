@@ -99,12 +99,6 @@ def provenance(run: Run) -> list[tuple[str, list[str]]]:
         ("Seed", [str(manifest["request"]["seed"])]),
         ("Task", [f"{fixed['task']}, sampler {fixed['sampler']}, glyphs {fixed['glyphs']}"]),
         ("Model weights (SHA-256)", [f"{setting} {digest}" for setting, digest in fixed["weights"].items()]),
-        (
-            "Model passes",
-            [
-                f"{sum(passes.values()):,} in all",
-                *(f"{unit.replace(' ', ' from image ')}: {n:,}" for unit, n in passes.items()),
-            ],
-        ),
+        ("Model passes", [f"{passes:,} images through a network"]),
         ("Methods", [f"{name}: {facts['key'][:16]}" for name, facts in manifest["methods"].items()]),
     ]

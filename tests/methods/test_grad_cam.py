@@ -1,0 +1,124 @@
+"""Grad-CAM: fixtures A and C of methods.md, where the ReLU goes, the layer, and two other libraries."""
+
+import pytest
+import torch
+from captum.attr import LayerAttribution, LayerGradCam
+from pytorch_grad_cam import GradCAM
+from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+from torch.nn import functional as F
+
+from toys import CamHead, batch_of, explain, model_of, noise_batch, small_cnn
+
+FIXTURE_A = model_of(CamHead(torch.tensor([1.0, -1.0]), pooled=True), "features")
+FIXTURE_C = model_of(CamHead(torch.tensor([[[1.0, 0.0], [0.0, -1.0]]]), pooled=False), "features")
+IMAGE_A = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[4.0, 0.0], [0.0, 0.0]]]])
+IMAGE_C = torch.tensor([[[[2.0, 1.0], [0.0, 1.0]]]])
+
+
+@pytest.mark.parametrize(
+    ("relu", "wanted"),
+    [("none", [[-0.75, 0.5], [0.75, 1]]), ("before", [[0, 0.5], [0.75, 1]]), ("after", [[0, 0.5], [0.75, 1]])],
+)
+def test_fixture_a(relu, wanted):
+    assert explain(FIXTURE_A, batch_of(IMAGE_A), f"grad_cam(relu={relu})")[0, 0].tolist() == wanted
+
+
+def test_fixture_c_is_dead_for_its_mean_slope_is_zero():
+    assert explain(FIXTURE_C, batch_of(IMAGE_C), "grad_cam(relu=none)").abs().max() == 0
+
+
+def test_the_relu_comes_before_or_after_enlarging():
+    """A map (-0.75, 0.5; 0.75, 1) behind a layer that halves the image, so enlarging mixes signs."""
+
+    class Halved(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.features = torch.nn.AvgPool2d(2)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            score = (self.features(images).mean((2, 3)) * torch.tensor([1.0, -1.0])).sum(1)
+            return torch.stack((score, -score), 1)
+
+    images = IMAGE_A.repeat_interleave(2, 2).repeat_interleave(2, 3)
+    model, small = model_of(Halved(), "features"), torch.tensor([[[[-0.75, 0.5], [0.75, 1.0]]]])
+
+    def enlarged(maps: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(maps, (4, 4), mode="bilinear", align_corners=False)
+
+    wanted = {"none": enlarged(small), "before": enlarged(small.relu()), "after": enlarged(small).relu()}
+    for relu, maps in wanted.items():
+        torch.testing.assert_close(explain(model, batch_of(images), f"grad_cam(relu={relu})"), maps)
+    assert not torch.allclose(wanted["before"], wanted["after"])
+
+
+def test_enlarging_takes_pixel_centres():
+    """(0, 1) from two pixels to four: 0, 1/4, 3/4, 1."""
+    enlarged = F.interpolate(torch.tensor([[[[0.0, 1.0]]]]), (1, 4), mode="bilinear", align_corners=False)
+    assert enlarged.flatten().tolist() == [0, 0.25, 0.75, 1]
+
+
+def test_another_layer_may_be_named():
+    model, batch = model_of(small_cnn()), noise_batch()
+    default, named, other = (explain(model, batch, f"grad_cam({p})") for p in ("", 'layer="3"', 'layer="1"'))
+    assert torch.equal(default, named)
+    assert not torch.allclose(default, other)
+
+
+def test_two_layers_in_one_call_keep_their_own_maps():
+    """The later layer comes first in the alphabet here ('0' runs before '3' but 'relu1' before 'conv3')."""
+    net = torch.nn.Sequential()
+    for name, module in zip(("z_first", "relu", "a_last", "relu2", "flat", "out"), small_cnn(), strict=True):
+        net.add_module(name, module)
+    from saliometer.engine.answer import Answers
+    from saliometer.engine.score import attributions
+    from toys import CPU, asked
+
+    model, batch = model_of(net, "relu2"), noise_batch()
+    texts = ["grad_cam(layer=z_first,relu=none)", "grad_cam(layer=a_last,relu=none)"]
+    together = attributions([asked(text) for text in texts], Answers(model, CPU), batch)
+    for text in texts:
+        torch.testing.assert_close(together[str(asked(text).label)], explain(model, batch, text))
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        ("relu9", "there is no layer 'relu9'. Did you mean 'relu"),
+        ("dense", r"grad_cam: layer 'dense' gives shape \(12, 200\), wanted \(N, channels, height, width\)"),
+    ],
+)
+def test_a_layer_without_places_is_refused(layer, words, simple_model, simple_samples):
+    with pytest.raises(AssertionError, match=words):
+        explain(simple_model, simple_samples.batch, f"grad_cam(layer={layer})")
+
+
+def test_an_unknown_place_for_the_relu_is_refused(toy_model, toy_batch):
+    with pytest.raises(AssertionError, match="there is no relu 'befor'"):
+        explain(toy_model, toy_batch, "grad_cam(relu=befor)")
+
+
+@pytest.mark.parametrize("which", ["simple", "complex"])
+def test_parity_with_captum(which, request):
+    """Captum 0.9.0: LayerGradCam with its ReLU on, enlarged by bilinear interpolation; 1e-5 of the largest value."""
+    model, samples = request.getfixturevalue(f"{which}_model"), request.getfixturevalue(f"{which}_samples")
+    layer = dict(model.net.named_modules())[model.cam_layer]
+    small = LayerGradCam(model.net, layer).attribute(
+        samples.batch.images.clone().requires_grad_(), target=samples.batch.targets, relu_attributions=True
+    )
+    wanted = LayerAttribution.interpolate(small, (64, 64), interpolate_mode="bilinear").detach()
+    maps = explain(model, samples.batch, "grad_cam")
+    assert wanted.max() > 0
+    torch.testing.assert_close(maps, wanted, rtol=0, atol=1e-5 * wanted.abs().max().item())
+
+
+def test_parity_with_pytorch_grad_cam(simple_model, simple_samples):
+    """pytorch-grad-cam 1.5 scales each map to 0..1 (plus 1e-7) before and after cv2's resize, so ours is scaled too."""
+    layer = dict(simple_model.net.named_modules())[simple_model.cam_layer]
+    targets = [ClassifierOutputTarget(int(t)) for t in simple_samples.batch.targets]
+    with GradCAM(simple_model.net, [layer]) as cam:
+        wanted = torch.from_numpy(cam(simple_samples.batch.images.clone().requires_grad_(), targets))
+    maps = explain(simple_model, simple_samples.batch, "grad_cam")[:, 0]
+    low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
+    alive = (high > 0)[:, 0, 0]
+    assert alive.sum() >= 6
+    torch.testing.assert_close(((maps - low) / (high - low))[alive], wanted[alive], rtol=0, atol=2e-3)
