@@ -41,7 +41,7 @@ def _plainly(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             _say("\nStopped. What is finished is kept: the same command goes on from there.")
             raise typer.Exit(130) from None
-        except (ValueError, LookupError, OSError, MemoryError) as error:
+        except (ValueError, LookupError, OSError, MemoryError, RuntimeError) as error:
             if os.environ.get("SALIOMETER_DEBUG"):
                 raise
             _say(f"Error: {error}")

@@ -3,11 +3,11 @@
 import pytest
 import torch
 from captum.attr import LayerAttribution, LayerGradCam
-from pytorch_grad_cam import GradCAM
-from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 from torch.nn import functional as F
 
-from toys import CamHead, batch_of, explain, model_of, noise_batch, small_cnn
+from saliometer.engine.answer import Answers
+from saliometer.engine.score import attributions
+from toys import CPU, CamHead, asked, batch_of, explain, model_of, noise_batch, small_cnn
 
 FIXTURE_A = model_of(CamHead(torch.tensor([1.0, -1.0]), pooled=True), "features")
 FIXTURE_C = model_of(CamHead(torch.tensor([[[1.0, 0.0], [0.0, -1.0]]]), pooled=False), "features")
@@ -65,19 +65,15 @@ def test_another_layer_may_be_named():
 
 
 def test_two_layers_in_one_call_keep_their_own_maps():
-    """The later layer comes first in the alphabet here ('0' runs before '3' but 'relu1' before 'conv3')."""
+    """The layer that runs last comes first in the alphabet."""
     net = torch.nn.Sequential()
     for name, module in zip(("z_first", "relu", "a_last", "relu2", "flat", "out"), small_cnn(), strict=True):
         net.add_module(name, module)
-    from saliometer.engine.answer import Answers
-    from saliometer.engine.score import attributions
-    from toys import CPU, asked
-
     model, batch = model_of(net, "relu2"), noise_batch()
     texts = ["grad_cam(layer=z_first,relu=none)", "grad_cam(layer=a_last,relu=none)"]
     together = attributions([asked(text) for text in texts], Answers(model, CPU), batch)
     for text in texts:
-        torch.testing.assert_close(together[str(asked(text).label)], explain(model, batch, text))
+        torch.testing.assert_close(together[asked(text).label], explain(model, batch, text))
 
 
 @pytest.mark.parametrize(
@@ -113,12 +109,13 @@ def test_parity_with_captum(which, request):
 
 def test_parity_with_pytorch_grad_cam(simple_model, simple_samples):
     """pytorch-grad-cam 1.5 scales each map to 0..1 (plus 1e-7) before and after cv2's resize, so ours is scaled too."""
+    theirs = pytest.importorskip("pytorch_grad_cam")
     layer = dict(simple_model.net.named_modules())[simple_model.cam_layer]
-    targets = [ClassifierOutputTarget(int(t)) for t in simple_samples.batch.targets]
-    with GradCAM(simple_model.net, [layer]) as cam:
+    targets = [theirs.utils.model_targets.ClassifierOutputTarget(int(t)) for t in simple_samples.batch.targets]
+    with theirs.GradCAM(simple_model.net, [layer]) as cam:
         wanted = torch.from_numpy(cam(simple_samples.batch.images.clone().requires_grad_(), targets))
     maps = explain(simple_model, simple_samples.batch, "grad_cam")[:, 0]
     low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
-    alive = (high > 0)[:, 0, 0]
-    assert alive.sum() >= 6
-    torch.testing.assert_close(((maps - low) / (high - low))[alive], wanted[alive], rtol=0, atol=2e-3)
+    alive = (high - low > 1e-3 * high)[:, 0, 0]  # the map of the empty image is flat
+    assert alive.sum() == 11
+    torch.testing.assert_close(((maps - low) / (high - low))[alive], wanted[alive], rtol=0, atol=1e-5)

@@ -42,6 +42,8 @@ def explain(
     chosen = one_method(method)
     found = attributions([chosen], answers, Batch(images, targets, seeds))[chosen.label]
     if isinstance(found, Failure):
+        if isinstance(found.error, ValueError | LookupError) and not chosen.own:
+            raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
     return found if channels else found.sum(1)
 

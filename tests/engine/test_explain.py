@@ -1,0 +1,78 @@
+"""Maps for any classifier: `saliometer.explain`."""
+
+import pytest
+import torch
+from torch import nn
+
+from saliometer import explain
+
+
+@pytest.fixture
+def net() -> nn.Module:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4 * 3 * 3, 3)]
+    return nn.Sequential(*layers).eval()
+
+
+def test_maps_are_the_channel_sum_and_channels_gives_the_attribution(net: nn.Module) -> None:
+    images = torch.rand(5, 1, 8, 8)
+    whole = explain(net, images, "gradient", channels=True)
+    assert whole.shape == (5, 1, 8, 8)
+    torch.testing.assert_close(explain(net, images, "gradient"), whole.sum(1))
+
+
+def test_the_predicted_class_is_explained_unless_targets_are_given(net: nn.Module) -> None:
+    images = torch.rand(5, 1, 8, 8)
+    predicted = net(images).argmax(1)
+    torch.testing.assert_close(explain(net, images, "gradient"), explain(net, images, "gradient", predicted))
+    assert not torch.equal(explain(net, images, "gradient"), explain(net, images, "gradient", (predicted + 1) % 3))
+
+
+def test_a_spec_and_keyword_parameters_say_the_same(net: nn.Module) -> None:
+    images = torch.rand(2, 1, 8, 8)
+    by_spec = explain(net, images, "integrated_gradients(steps=3,rule=left)")
+    by_word = explain(net, images, "integrated_gradients", steps=3, rule="left")
+    torch.testing.assert_close(by_spec, by_word)
+
+
+def test_the_cam_layer_is_the_last_feature_map_that_no_pooling_made(net: nn.Module) -> None:
+    images = torch.rand(2, 1, 8, 8)
+    torch.testing.assert_close(explain(net, images, "grad_cam"), explain(net, images, "grad_cam", layer="1"))
+
+
+def test_a_callable_is_taken(net: nn.Module) -> None:
+    def mine(model: nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return images * 2
+
+    images = torch.rand(2, 1, 8, 8)
+    torch.testing.assert_close(explain(net, images, mine), 2 * images[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"images": torch.rand(1, 8, 8)}, "wanted finite floating point numbers of shape (N, C, H, W)"),
+        ({"images": torch.full((1, 1, 8, 8), float("nan"))}, "wanted finite floating point numbers"),
+        ({"images": torch.zeros(1, 1, 8, 8, dtype=torch.int64)}, "torch.int64: wanted finite floating point"),
+        ({"targets": torch.tensor([3])}, "targets are 3..3, but model 'Sequential' has 3 classes, 0..2"),
+        ({"targets": torch.tensor([0, 1])}, "wanted int64 of shape (1,), one class for each image"),
+        ({"method": "grad_cam(layer=2x)"}, "cannot read"),
+        ({"method": "grad_cam(layer=nowhere)"}, "model 'Sequential': there is no layer 'nowhere'"),
+        ({"method": "grad_cam(layer='4')"}, "layer '4' gives shape (1, 3), wanted (N, channels, height, width)"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_in_words(change: dict, message: str, net: nn.Module) -> None:
+    wanted = {"images": torch.rand(1, 1, 8, 8), "method": "gradient", "targets": None} | change
+    with pytest.raises((ValueError, LookupError)) as caught:
+        explain(net, **wanted)
+    assert message in str(caught.value)
+
+
+def test_a_model_in_train_mode_is_refused(net: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"is in train mode.*call model\.eval\(\) first"):
+        explain(net.train(), torch.rand(1, 1, 8, 8), "gradient")
+
+
+def test_a_model_of_another_output_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"gave shape \(2, 4, 6, 6\), wanted \(2, classes\)"):
+        explain(nn.Conv2d(1, 4, 3).eval(), torch.rand(2, 1, 8, 8), "gradient")
