@@ -228,7 +228,7 @@ def test_maps_of_another_size_fail_while_the_rest_goes_on(tmp_path: Path) -> Non
 
 
 def test_a_process_killed_at_several_points_ends_equal_to_one_that_was_not(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "saliometer", "bench", "--method", "integrated_gradients", "--limit", "140"]
+    words = [sys.executable, "-m", "saliometer", "bench", "--method", "integrated_gradients(steps=8)", "--limit", "140"]
     words += ["--setting", "simple-fr", "--setting", "simple-nr", "--per-bucket", "20", "--out"]
 
     def parts() -> int:

@@ -38,6 +38,8 @@ def _plainly(command: Callable[P, None]) -> Callable[P, None]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
+        except typer.Exit:
+            raise
         except KeyboardInterrupt:
             _say("\nStopped. What is finished is kept: the same command goes on from there.")
             raise typer.Exit(130) from None

@@ -52,6 +52,7 @@ def slow_scores(read: np.ndarray, primary: list[list[int]], secondary: list[list
     while counts[bin_:].sum() < wanted:
         bin_ -= 1
     mask = read >= edges[bin_]
+    decided = bin_ == 0 or np.abs(read - edges[bin_]).min() > 1e-9  # else rounding says on which side a pixel falls
     found = {}
     for letter, boxes in (("p", primary), ("s", secondary)):
         pixels = np.concatenate([shares[inside(box)].ravel() for box in boxes]) if boxes else np.array([np.nan])
@@ -61,7 +62,7 @@ def slow_scores(read: np.ndarray, primary: list[list[int]], secondary: list[list
             region = np.zeros_like(mask)
             region[inside(box)] = True
             ious.append((mask & region).sum() / (mask | region).sum())
-        found[f"{letter}iou"] = np.mean(ious) if ious and primary else np.nan
+        found[f"{letter}iou"] = np.mean(ious) if ious and primary and decided else np.nan
     return found
 
 
