@@ -60,8 +60,8 @@ class Scores:
         for setting, bucket, sample, method, number in zip(*column.values(), value, strict=True):
             by_cell.setdefault((setting, bucket), {}).setdefault(sample, {})[method] = number
         order = list(dict.fromkeys(column["setting"]))
-        every = {
-            cell: np.array([[s.get(m, np.nan) for m in self.methods] for s in samples.values()])  # (images, methods)
+        every = {  # cell -> (images, methods)
+            cell: np.array([[samples[s].get(m, np.nan) for m in self.methods] for s in sorted(samples, key=_natural)])
             for cell, samples in sorted(by_cell.items(), key=lambda item: (order.index(item[0][0]), int(item[0][1])))
         }
         self.values = {cell: array for cell, array in every.items() if not np.isnan(array).all()}
@@ -115,7 +115,14 @@ class Scores:
         return float(self.means[self.of(group), self.methods.index(method)].std())
 
     def complete(self, method: str) -> bool:
-        return not np.isnan(self.means[:, self.methods.index(method)]).any()
+        """Whether it has a value for every image that any method has one for."""
+        place = self.methods.index(method)
+        return not any(np.isnan(array[:, place]).any() for array in self.values.values())
+
+
+def _natural(sample: str) -> tuple[int, str]:
+    """test-9 before test-10: resamples must not depend on the order of rows."""
+    return len(sample), sample
 
 
 def _nanmean(array: Floats) -> Floats:

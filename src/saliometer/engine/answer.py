@@ -177,7 +177,7 @@ class Answers:
 
 def _distinct(questions: Iterable[Question]) -> int:
     """How many variants are asked about, those of single questions taken for the same."""
-    counts = [1 if isinstance(question, Features) else question.count for question in questions]
+    counts = [question.count if isinstance(question, Logits | Gradients) else 1 for question in questions]
     return sum(count for count in counts if count > 1) + (1 in counts)
 
 

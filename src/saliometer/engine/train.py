@@ -60,7 +60,7 @@ def train(
     one_of("loss", loss, LOSSES)
     one_of("labelling", labelling, LABELLINGS)
     out.mkdir(parents=True, exist_ok=True)
-    count = size(PER_BUCKET_TRAIN, setting) * len(cycle(setting, "train"))
+    count = len(cycle(setting, "train")) * size(PER_BUCKET_TRAIN, setting)
     count = min(count, limit) if limit else count
     recipe = Recipe(epochs or size(EPOCHS, setting), loss=loss)
     scene = draw(setting, "train", torch.arange(count, device=device), seed, sampler)
