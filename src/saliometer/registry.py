@@ -150,7 +150,8 @@ class Spec:
             params = tuple(sorted((str(k.arg), _literal(k.value)) for k in call.keywords))
         except (SyntaxError, ValueError):
             raise ValueError(
-                f"cannot read '{text}': wanted a name, or a name with parameters like smooth_grad(draws=50,noise=0.1)"
+                f"cannot read '{text}': wanted a name, or a name with parameters like smooth_grad(draws=50,noise=0.1); "
+                "quote text that is not one word, grad_cam(layer='features.3')"
             ) from None
         return cls(match[1], params)
 
@@ -169,7 +170,8 @@ class Spec:
             fits = type(value) is type(default) or (isinstance(default, float) and type(value) is int)
             if default is not None and not fits:
                 wanted, came = type(default).__name__, type(value).__name__
-                raise ValueError(f"{kind} '{entry.name}': {key}={_printed(value)} is {came}, wanted {wanted}")
+                hint = f": write {key}='{value}'" if isinstance(default, str) else ""
+                raise ValueError(f"{kind} '{entry.name}': {key}={_printed(value)} is {came}, wanted {wanted}{hint}")
 
 
 def _literal(node: ast.expr) -> Value:

@@ -146,7 +146,7 @@ def standings(scores: Scores, controls: Iterable[str] = ()) -> list[Standing]:
         place += 1
         if leader:
             gap = scores.difference(leader, standing.method)
-        if not leader or not gap.low <= 0 <= gap.high:
+        if not leader or not (gap.value == 0 or gap.low <= 0 <= gap.high):
             leader, rank = standing.method, place
         ranked.append(Standing(**(vars(standing) | {"rank": rank})))
     return ranked
@@ -184,7 +184,7 @@ def verdicts(primary: Scores, secondary: Scores) -> dict[str, dict[str, Verdict]
         for setting in dict.fromkeys(setting for setting, _ in both):
             cells = [cell for cell in both if cell[0] == setting]
             pafl = primary.means[[primary.cells.index(cell) for cell in cells], place]
-            safl = secondary.means[[secondary.cells.index(cell) for cell in cells], place]
+            safl = secondary.means[[secondary.cells.index(cell) for cell in cells], secondary.methods.index(method)]
             known = int((~np.isnan(pafl + safl)).sum())  # a method that failed here has no verdict
             verdict = Verdict(int((pafl > 0.5).sum()), int((safl > pafl).sum()), known)
             found.setdefault(method, {})[setting] = verdict

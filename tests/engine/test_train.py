@@ -91,7 +91,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch, told: list[tuple[bool, float]]) ->
     monkeypatch.setattr(
         train, "examine", lambda *args, **params: dict(zip(("accepted", "accuracy"), next(attempts), strict=True))
     )
-    monkeypatch.setattr(train, "save", lambda net, path, card: saved.append(card["attempt"]))
+    keep = train.save
+
+    def save(net, path, card):
+        saved.append(card["attempt"])
+        return keep(net, path, card)
+
+    monkeypatch.setattr(train, "save", save)
     return saved
 
 
@@ -114,6 +120,22 @@ def test_the_first_accepted_attempt_is_kept_or_else_the_most_accurate(monkeypatc
 def test_nothing_is_tried_after_an_accepted_attempt(monkeypatch, tmp_path):
     scripted(monkeypatch, [(False, 0.5), (True, 0.99), (True, 1.0)])
     assert train.train("simple-fr", tmp_path, limit=12, restarts=3)["attempt"] == 1
+
+
+def test_the_same_command_goes_on_after_the_last_try_and_trains_nothing_accepted_again(monkeypatch, tmp_path):
+    scripted(monkeypatch, [(False, 0.5), (False, 0.4)])
+    assert train.train("simple-fr", tmp_path, limit=12, restarts=2)["tried"] == 2
+    scripted(monkeypatch, [(True, 0.99)])
+    card = train.train("simple-fr", tmp_path, limit=12, restarts=5)
+    assert (card["attempt"], card["tried"], card["accepted"]) == (2, 3, True)
+    monkeypatch.setattr(train, "fit", lambda *args, **params: pytest.fail("trained again"))
+    assert train.train("simple-fr", tmp_path, limit=12, restarts=5) == card
+
+
+def test_another_request_starts_anew(monkeypatch, tmp_path):
+    scripted(monkeypatch, [(True, 0.99), (True, 0.98)])
+    train.train("simple-fr", tmp_path, limit=12)
+    assert train.train("simple-fr", tmp_path, limit=24)["images"] == 24
 
 
 def test_every_attempt_starts_from_other_weights(monkeypatch, tmp_path):

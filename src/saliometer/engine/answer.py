@@ -67,9 +67,10 @@ class Answers:
         if isinstance(question, Logits):
             return self._logits(question)
         if isinstance(question, Features):
-            return self._once(question.images, targets, seen, layers)[1][question.layer]
+            features = self._once(question.images, targets, seen, layers)[1]
+            return features[self._passed(question.layer, features)].clone()  # others may get the same
         if question.count == 1:
-            return question.take(0, self._once(question.variant(0), targets, seen, layers)[0])
+            return question.take(0, self._once(question.variant(0), targets, seen, layers)[0].clone())
         return self._gradients(question, targets)
 
     def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], layers: list[str]) -> Heard:
@@ -80,6 +81,14 @@ class Answers:
         heard = self._backward(images, targets, layers)
         seen.append((images, heard))
         return heard
+
+    def _passed(self, layer: str, features: Mapping[str, Tensor]) -> str:
+        names = [name for name, _ in self.model.net.named_modules() if name]
+        if layer not in names:
+            raise LookupError(f"model '{self.model.name}': " + unknown("layer", layer, names))
+        if layer not in features:
+            raise LookupError(f"model '{self.model.name}': layer '{layer}' has no part in the score; name another")
+        return layer
 
     def _gradients(self, question: Gradients, targets: Tensor) -> Tensor:
         total: Tensor | None = None
@@ -117,18 +126,26 @@ class Answers:
     def _backward(self, images: Tensor, targets: Tensor, layers: list[str]) -> Heard:
         """Gradients of the targets' logits at the images; for each layer (2, N, ...), activations and gradients."""
 
+        names: list[str] = []  # of the layers that have a part in the score
+
         def run(images: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-            with torch.enable_grad(), _listening(self.model, layers) as heard:
-                images = images.detach().requires_grad_()
+            with torch.inference_mode(False), torch.enable_grad(), _listening(self.model, layers) as heard:
+                images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
                 logits = self._checked(self.model.logits(images), len(images))
-                score = logits.gather(1, targets[:, None]).sum()
-                kept = [heard[layer] for layer in layers]  # in the order asked for, not the one they ran in
-                slopes = torch.autograd.grad(score, [images, *kept])
-            pairs = (torch.stack((a.detach(), s)) for a, s in zip(kept, slopes[1:], strict=True))
-            return (slopes[0].contiguous(), *pairs)
+                score = logits.gather(1, targets.clone()[:, None]).sum()
+                slope, *slopes = torch.autograd.grad(score, [images, *heard.values()], allow_unused=True)
+            if slope is None:
+                raise ValueError(f"model '{self.model.name}': no gradient reaches the images from the score")
+            pairs = {
+                name: torch.stack((output.detach(), slopes[place]))
+                for place, (name, output) in enumerate(heard.items())
+                if slopes[place] is not None
+            }
+            names[:] = pairs
+            return (slope.contiguous(), *pairs.values())
 
         slopes, *features = self._in_parts(run, images, targets)
-        return slopes, dict(zip(layers, features, strict=True))
+        return slopes, dict(zip(names, features, strict=True))
 
     def _in_parts(
         self, run: Callable[[Tensor, Tensor], tuple[Tensor, ...]], images: Tensor, targets: Tensor
@@ -197,9 +214,8 @@ def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
     handles = []
     try:
         for layer in layers:
-            if layer not in modules:
-                raise LookupError(f"model '{model.name}': " + unknown("layer", layer, filter(None, modules)))
-            handles.append(modules[layer].register_forward_hook(keep(layer)))
+            if layer in modules:
+                handles.append(modules[layer].register_forward_hook(keep(layer)))
         yield heard
     finally:
         for handle in handles:

@@ -66,8 +66,10 @@ def train(
     scene = draw(setting, "train", torch.arange(count, device=device), seed, sampler)
     labels = labels_of(setting, scene.buckets, labelling)
     settled = {"setting": setting, "seed": seed, "labelling": labelling, "sampler": sampler, "images": count}
-    best: dict[str, Any] = {}
-    for attempt in range(restarts):
+    best, tried = _so_far(out / f"{setting}.json", settled | vars(recipe))
+    for attempt in range(tried, restarts):
+        if best.get("accepted"):
+            break
         with scoped("textbox weights", setting, seed, attempt):
             net = build(setting).to(device)
 
@@ -82,12 +84,21 @@ def train(
         card = settled | vars(recipe) | {"attempt": attempt, "final_loss": final, "trained_on": device}
         card |= examine(net, setting, seed=seed, labelling=labelling)
         if not best or (card["accepted"], card["accuracy"]) > (best["accepted"], best["accuracy"]):
-            best = card
-            save(net, out / f"{setting}.safetensors", card)
+            best = save(net, out / f"{setting}.safetensors", card)
+        best = best | {"tried": attempt + 1}
+        _write_card(out / f"{setting}.json", best)
         checkpoint.unlink(missing_ok=True)
-        if card["accepted"]:
-            break
     return best
+
+
+def _so_far(path: Path, wanted: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The best model of an earlier call with the same request, and how many tries it has had."""
+    try:
+        card = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}, 0
+    same = all(card.get(name) == value for name, value in wanted.items())
+    return (card, card.get("tried", 0)) if same and path.with_suffix(".safetensors").exists() else ({}, 0)
 
 
 def examine(net: nn.Module, setting: str, *, seed: int = 0, labelling: str = "paper") -> dict[str, Any]:
@@ -147,8 +158,8 @@ def _pairs(net: nn.Module, setting: str, seed: int, labelling: str, device: str)
     return changed, {thing: row for thing, row in right.items() if row}
 
 
-def save(net: nn.Module, path: Path, card: dict[str, Any]) -> None:
-    """Weights as float16 safetensors and the card beside them, each written whole or not at all."""
+def save(net: nn.Module, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+    """Weights as float16 safetensors and the card beside them, each written whole or not at all; the full card."""
     halves = {name: value.detach().half().cpu().contiguous() for name, value in net.state_dict().items()}
     data = safetensors.torch.save(halves)
     full = {
@@ -159,7 +170,12 @@ def save(net: nn.Module, path: Path, card: dict[str, Any]) -> None:
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
     } | card
     _replace(path, data)
-    _replace(path.with_suffix(".json"), (json.dumps(full, indent=1) + "\n").encode())
+    _write_card(path.with_suffix(".json"), full)
+    return full
+
+
+def _write_card(path: Path, card: dict[str, Any]) -> None:
+    _replace(path, (json.dumps(card, indent=1) + "\n").encode())
 
 
 def _replace(path: Path, data: bytes) -> None:

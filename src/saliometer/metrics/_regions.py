@@ -44,14 +44,14 @@ def overlap(maps: Tensor, samples: Samples, role: int, definition: str, region: 
         return _overlap_of_the_authors(maps, samples, role, region)
     chosen = top(maps, samples.region(PRIMARY, region).sum((1, 2)), samples.batch.seeds)
     truth = samples.region(role, region)
-    return (chosen & truth).sum((1, 2)) / (chosen | truth).sum((1, 2)).clamp(min=1)
+    return (chosen & truth).sum((1, 2)).double() / (chosen | truth).sum((1, 2)).clamp(min=1)
 
 
 def _overlap_of_the_authors(maps: Tensor, samples: Samples, role: int, region: str) -> Tensor:
     wanted = samples.parts(PRIMARY, region).sum((1, 2, 3))
     chosen = (maps >= _bin_edge(maps, wanted)[:, None, None])[:, None]
     parts = samples.parts(role, region)
-    each = (chosen & parts).sum((2, 3)) / (chosen | parts).sum((2, 3)).clamp(min=1)
+    each = (chosen & parts).sum((2, 3)).double() / (chosen | parts).sum((2, 3)).clamp(min=1)
     count = (samples.roles == role).sum(1)
     return each.where(samples.roles == role, 0).sum(1) / count.clamp(min=1)
 
