@@ -21,7 +21,10 @@ import torch
 from saliometer.engine import device as devices
 from saliometer.engine import shipped
 from saliometer.engine.answer import Answers
-from saliometer.engine.bench import ALIGN, Request, Unit, bench, one_method
+from saliometer.engine.bench import ALIGN, bench
+from saliometer.engine.request import Request
+from saliometer.engine.resolve import one_method
+from saliometer.engine.run import Unit
 from saliometer.engine.score import attributions
 from saliometer.tasks.textbox import SETTINGS
 

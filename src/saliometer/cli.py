@@ -25,9 +25,11 @@ Settings = Annotated[
     list[str], typer.Option("--setting", help="A way of reasoning, e.g. complex-cr2; repeat for several. Default: all.")
 ]
 Seed = Annotated[int, typer.Option(help="Another seed draws other images (bench) or other weights (train).")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Limit = Annotated[int, typer.Option(help="At most this many samples (of each setting); 0 for all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Sampler = Annotated[str, typer.Option(help="disjoint, or authors (objects may overlap).")]
+Labelling = Annotated[str, typer.Option(help="paper, or authors (box branch of the CR settings inverted).")]
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
 
@@ -85,6 +87,8 @@ def bench(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train the models anew instead of using the shipped ones.")
     ] = False,
+    sampler: Sampler = "disjoint",
+    labelling: Labelling = "paper",
     seed: Seed = 0,
     device: Device = "auto",
     batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
@@ -103,7 +107,6 @@ def bench(
       `(model, images, targets) -> maps`;
     - `saliometer bench --per-bucket 2 --setting simple-fr` is a first try of a few seconds.
     """
-    from saliometer.engine.bench import Request
     from saliometer.engine.bench import bench as run_bench
     from saliometer.progress import progress
     from saliometer.tasks.textbox import SETTINGS
@@ -111,8 +114,9 @@ def bench(
     settings, definitions = setting or list(SETTINGS), tuple(definition)
     if export_images:
         from saliometer.engine.export import export
+        from saliometer.engine.request import Request
 
-        request = Request(tuple(settings), per_bucket, limit, definitions, region, target, seed)
+        request = Request(tuple(settings), per_bucket, limit, definitions, region, target, seed, sampler, labelling)
         with progress() as watch:
             left_out = export(request, export_images, watch)
         print(
@@ -123,8 +127,8 @@ def bench(
     with progress() as watch:
         outcome = run_bench(
             method, settings=settings, per_bucket=per_bucket, limit=limit, definitions=definitions, region=region,
-            target=target, seed=seed, device=device, out=out, maps=_named_files(maps), models=models, retrain=retrain,
-            batch_size=batch_size, watch=watch,
+            target=target, seed=seed, sampler=sampler, labelling=labelling, device=device, out=out,
+            maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size, watch=watch,
         )  # fmt: skip
     from saliometer.report.page import write as write_report
     from saliometer.show import as_dict, show
@@ -158,10 +162,8 @@ def train(
     seed: Seed = 0,
     device: Device = "auto",
     loss: Annotated[str, typer.Option(help="cross_entropy, or clipped (the authors').")] = "cross_entropy",
-    labelling: Annotated[
-        str, typer.Option(help="paper, or authors (box branch of the CR settings inverted).")
-    ] = "paper",
-    sampler: Annotated[str, typer.Option(help="disjoint, or authors (objects may overlap).")] = "disjoint",
+    labelling: Labelling = "paper",
+    sampler: Sampler = "disjoint",
     epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,

@@ -22,10 +22,16 @@ def percent(value: float) -> str:
 
 
 def ranking(outcome: "Outcome") -> list[Standing]:
-    """The standings that the terminal and --json show: PAFL in the first definition asked for."""
-    manifest = outcome.run.manifest
-    controls = [name for name, facts in manifest["methods"].items() if facts["control"]]
-    return standings(Scores(outcome.run.rows(), "pafl", manifest["request"]["definitions"][0]), controls)
+    """The standings that the terminal and --json show, by PAFL."""
+    methods = outcome.run.manifest["methods"]
+    controls = [name for name, facts in methods.items() if facts["control"]]
+    return standings(Scores(outcome.run.rows(), "pafl", definition(outcome)), controls)
+
+
+def definition(outcome: "Outcome") -> str:
+    """What methods are ranked by: clean, where it was asked for."""
+    asked: list[str] = outcome.run.manifest["request"]["definitions"]
+    return "clean" if "clean" in asked else asked[0]
 
 
 def show(outcome: "Outcome", page: Path | None) -> None:
@@ -37,7 +43,7 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     console = Console()
     request = outcome.run.manifest["request"]
     if page is not None:
-        title = f"PAFL x100, {request['definitions'][0]}, {request['region']}: attribution on the objects that decide"
+        title = f"PAFL x100, {definition(outcome)}, {request['region']}: attribution on the objects that decide"
         table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
         for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex"):
             left = name in ("method", "in bucket")
@@ -81,7 +87,7 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
         "run": str(outcome.run.folder),
         "report": str(page) if page else None,
         "metric": "pafl",
-        "definition": outcome.run.manifest["request"]["definitions"][0],
+        "definition": definition(outcome),
         "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
         "failed": outcome.failed,
         "warnings": outcome.problems(),

@@ -45,6 +45,8 @@ class Standing:
     complex: Estimate
     worst: Estimate
     worst_cell: Cell
+    worst_simple: Estimate
+    worst_complex: Estimate
 
 
 class Scores:
@@ -156,15 +158,12 @@ LOWER_IS_BETTER = ("safl", "siou", "smafl", "failure")
 
 
 def _standing(scores: Scores, method: str, control: bool) -> Standing:
-    everything = scores.of("all")
     mean, simple, complex_ = (scores.estimate(method, scores.of(group)) for group in GROUPS)
     means = scores.means[:, scores.methods.index(method)]
-    worst, extreme = (np.max, np.nanargmax) if scores.metric in LOWER_IS_BETTER else (np.min, np.nanargmin)
+    lowest, extreme = (np.max, np.nanargmax) if scores.metric in LOWER_IS_BETTER else (np.min, np.nanargmin)
+    worst = [scores.estimate(method, scores.of(group), lowest) for group in GROUPS]
     cell = ("", "") if np.isnan(means).all() else scores.cells[int(extreme(means))]
-    complete = scores.complete(method)
-    return Standing(
-        method, 0, control, complete, mean, simple, complex_, scores.estimate(method, everything, worst), cell
-    )
+    return Standing(method, 0, control, scores.complete(method), mean, simple, complex_, worst[0], cell, *worst[1:])
 
 
 @dataclass(frozen=True)

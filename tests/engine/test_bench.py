@@ -1,5 +1,6 @@
 """The benchmark end to end, on a few images: resuming, repeating, failing, and a user's own methods."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import torch
 
 from saliometer import registry, results
 from saliometer.engine import bench as bench_module
-from saliometer.engine.bench import METRICS, Request, bench, resolve
+from saliometer.engine import request as request_module
+from saliometer.engine.bench import METRICS, bench
+from saliometer.engine.request import Request
+from saliometer.engine.resolve import resolve
 from saliometer.engine.run import opened
 from saliometer.tasks.textbox import SETTINGS
 
@@ -20,7 +24,7 @@ CONTROLS = ["edge", "fake_cam", "oracle", "random"]
 
 @pytest.fixture
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_module, "UNIT", 8)
+    monkeypatch.setattr(request_module, "UNIT", 8)
 
 
 def table(folder: Path) -> list[dict]:
@@ -39,7 +43,7 @@ def same(one: list[dict], other: list[dict], tolerance: float = 0.0) -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     """The rows of an undisturbed run in units of 8."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench_module, "UNIT", 8)
+        patch.setattr(request_module, "UNIT", 8)
         folder = tmp_path_factory.mktemp("whole")
         bench(QUICK, out=folder, **FEW)
     return table(folder)
@@ -379,6 +383,7 @@ def test_a_constant_map_scores_the_area_clean_0_for_the_authors_and_is_noted(tmp
         ({"per_bucket": 0}, ValueError, "per-bucket is 0"),
         ({"device": "cuda:9"}, ValueError, "no such device: 'cuda:9'"),
         ({"device": "gpu"}, LookupError, "no device 'gpu'"),
+        ({"device": "mps"}, ValueError, "device 'mps' is not supported: scores need float64"),
         ({"methods": [edges_left, edges_left]}, ValueError, "two methods are called edges_left"),
         ({"methods": "nowhere.py:f"}, ValueError, "'nowhere.py' does not import (FileNotFoundError: no file"),
         ({"methods": "no_such_module:f"}, ValueError, "does not import (ModuleNotFoundError"),
@@ -421,3 +426,46 @@ def test_units_are_fixed_ranges_that_cover_all_samples() -> None:
 def test_the_true_label_can_be_explained_instead_of_the_prediction(tmp_path: Path) -> None:
     bench("gradient", target="label", out=tmp_path, settings=["simple-fr"], per_bucket=1)
     assert {row["target"] for row in table(tmp_path)} == {"label"}
+
+
+def test_retrained_models_are_kept_hashed_and_said_when_not_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from functools import partial
+
+    from saliometer.engine.train import train
+
+    monkeypatch.setattr(bench_module, "train", partial(train, limit=240, epochs=1, restarts=1))
+    outcome = bench("gradient", settings=["simple-fr"], per_bucket=1, out=tmp_path, retrain=True)
+    facts = outcome.run.manifest["models"]["simple-fr"]
+    assert facts["sha256"] == json.loads((tmp_path / "models" / "simple-fr.json").read_text())["sha256"]
+    assert any("the model of simple-fr was not accepted" in line for line in outcome.problems())
+    weights = tmp_path / "models" / "simple-fr.safetensors"
+    before = weights.stat().st_mtime_ns
+    bench("gradient", settings=["simple-fr"], per_bucket=1, out=tmp_path, retrain=True)
+    assert weights.stat().st_mtime_ns == before  # trained once
+
+
+def test_the_authors_sampler_draws_other_images(tmp_path: Path) -> None:
+    for sampler in ("disjoint", "authors"):
+        bench("gradient", settings=["simple-fr"], per_bucket=1, sampler=sampler, out=tmp_path / sampler)
+    ours, theirs = ([row["value"] for row in table(tmp_path / name)] for name in ("disjoint", "authors"))
+    assert len(ours) == len(theirs)
+    assert ours != theirs
+
+
+def test_a_default_folder_depends_on_what_is_measured_and_not_on_the_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = {"settings": ["simple-fr"], "per_bucket": 1}
+    first = bench("gradient", **few).run.folder
+    assert bench("grad_cam", **few).run.folder == first
+    assert bench("gradient", **few, seed=1).run.folder != first
+
+
+def test_ranks_go_by_clean_whatever_the_order_of_definitions(tmp_path: Path) -> None:
+    from saliometer.show import ranking
+
+    outcome = bench("gradient", settings=["simple-fr"], per_bucket=2, definitions=["authors", "clean"], out=tmp_path)
+    assert ranking(outcome)[0].mean.value == 1.0  # the oracle's, which is 0.69 under the authors' metric

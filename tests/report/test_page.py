@@ -125,9 +125,13 @@ def test_the_scoreboard_prints_the_standings(tmp_path):
     for standing in expected:
         rank, _, _, mean, simple, complex_, worst = cells[standing.method]
         assert rank == ([str(standing.rank)] if standing.rank else [])
-        for printed, estimate in ((mean, standing.mean), (simple, standing.simple), (complex_, standing.complex)):
+        for printed, estimate, lowest in (
+            (mean, standing.mean, []),
+            (simple, standing.simple, [f"worst {100 * standing.worst_simple.value:.1f}"]),
+            (complex_, standing.complex, [f"worst {100 * standing.worst_complex.value:.1f}"]),
+        ):
             low, high = f"{100 * estimate.low:.1f}", f"{100 * estimate.high:.1f}"
-            assert printed == [f"{100 * estimate.value:.1f}", f"{low}–{high}"]
+            assert printed == [f"{100 * estimate.value:.1f}", f"{low}–{high}", *lowest]
         setting, bucket = standing.worst_cell
         assert worst == [f"{100 * standing.worst.value:.1f}", f"{setting}: {words.BUCKETS[bucket]}"]
 

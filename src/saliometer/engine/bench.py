@@ -10,68 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliometer import registry, results
+from saliometer import results
 from saliometer.engine import device as devices
-from saliometer.engine import own, shipped
+from saliometer.engine import shipped
 from saliometer.engine.answer import Answers
 from saliometer.engine.given import Given
-from saliometer.engine.run import Run, Unit, key, write_text
+from saliometer.engine.request import TASK, Request, default_folder, fixed
+from saliometer.engine.resolve import Asked, resolve
+from saliometer.engine.run import Run, Unit, write_text
 from saliometer.engine.score import Failure, Method, attributions, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
-from saliometer.maps import DEFINITIONS
-from saliometer.registry import Spec, one_of
 from saliometer.summary import oddities, problems
-from saliometer.tasks._glyphs import glyphs
-from saliometer.tasks.textbox import SETTINGS, VERSION, cycle, textbox
+from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import PRIMARY, Samples
 
-TASK, METRICS = "textbox", ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
-REGIONS, TARGETS = ("box", "ink"), ("predicted", "label")
+METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
 ALIGN = 4  # with passes of a multiple of 4 images, maps on the CPU come out the same to the bit for any batch size
-UNIT = 128  # samples that are computed and kept together
 Watch = Callable[[float, str], None]  # (share done, what is running)
-Asked = str | own.OwnMethod
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be measured; methods can join a run later, the rest is settled when it starts."""
-
-    settings: tuple[str, ...] = SETTINGS
-    per_bucket: int = 20
-    limit: int = 0  # the most samples of a setting; 0 for all
-    definitions: tuple[str, ...] = ("clean",)
-    region: str = "box"
-    target: str = "predicted"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for kind, chosen, known in (
-            ("setting", self.settings, SETTINGS),
-            ("definition", self.definitions, DEFINITIONS),
-            ("region", (self.region,), REGIONS),
-            ("target", (self.target,), TARGETS),
-        ):
-            for name in chosen:
-                one_of(kind, name, known)
-            if not chosen:
-                raise ValueError(f"no {kind} given: wanted one or more of {', '.join(known)}")
-        if self.per_bucket < 1 or self.limit < 0:
-            raise ValueError(f"per-bucket is {self.per_bucket} and limit {self.limit}: wanted 1 or more, 0 or more")
-        if self.region == "ink" and "authors" in self.definitions:
-            raise ValueError("definition 'authors' exists for region 'box' only: the authors scored bounding boxes")
-
-    def count(self, setting: str) -> int:
-        whole = self.per_bucket * len(cycle(setting, "test"))
-        return min(whole, self.limit) if self.limit else whole
-
-    def units(self, setting: str) -> list[Unit]:
-        count = self.count(setting)
-        return [Unit(setting, start, min(start + UNIT, count)) for start in range(0, count, UNIT)]
-
-    def samples(self, unit: Unit, device: torch.device | str = "cpu") -> Samples:
-        return textbox(unit.setting, start=unit.start, count=unit.stop - unit.start, seed=self.seed, device=str(device))
 
 
 @dataclass
@@ -86,46 +42,13 @@ class Outcome:
         return any("nan map" in counts for counts in oddities(self.run.rows()).values())
 
     def problems(self) -> list[str]:
-        """What a reader must know of maps that came back odd, in words."""
-        return problems(self.run.rows())
-
-
-def resolve(asked: Sequence[Asked]) -> list[Method]:
-    """The methods asked for, or all known ones if none or only the user's own are; controls always come along."""
-    chosen = [one_method(one) for one in asked]
-    if all(method.entry.own for method in chosen):
-        chosen += [one_method(name) for name in registry.methods if not registry.methods[name].facts.control]
-    named = {method.spec.name for method in chosen}
-    chosen += [one_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
-    labels = [method.label for method in chosen]
-    twice = {label for label in labels if labels.count(label) > 1}
-    if twice:
-        raise ValueError(f"two methods are called {', '.join(sorted(twice))}: rename one, or ask for it once")
-    return chosen
-
-
-def one_method(asked: Asked) -> Method:
-    """A method by name, spec string, place in a file or module, or as a callable."""
-    if not isinstance(asked, str):
-        name = getattr(asked, "__name__", type(asked).__name__)
-        return _own(asked, Spec(name))
-    spec = Spec.parse(asked)
-    if own.is_own(spec.name):
-        return _own(own.load(spec.name), spec)
-    entry = registry.methods[spec.name]
-    spec.check("method", entry)
-    return Method(str(spec), entry, spec, key(str(spec)))
-
-
-def _own(function: own.OwnMethod, spec: Spec) -> Method:
-    label = own.label(spec)
-    if label in registry.methods:
-        raise ValueError(
-            f"'{label}' is the name of a method of saliometer: rename yours, so that tables tell them apart"
-        )
-    entry = own.entry(function, label)
-    spec.check("method", entry)
-    return Method(label, entry, spec, key(label, own.fingerprint(function)))
+        """What a reader must know of models and maps, in words."""
+        said = [
+            f"the model of {setting} was not accepted (accuracy {facts['accuracy']:.3f}): its reasoning is not known"
+            for setting, facts in self.run.manifest["models"].items()
+            if not facts["accepted"]
+        ]
+        return said + problems(self.run.rows())
 
 
 def bench(
@@ -138,6 +61,8 @@ def bench(
     region: str = "box",
     target: str = "predicted",
     seed: int = 0,
+    sampler: str = "disjoint",
+    labelling: str = "paper",
     device: str = "auto",
     out: Path | str | None = None,
     maps: Mapping[str, Path | str] | None = None,
@@ -151,7 +76,7 @@ def bench(
     A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps. `maps`
     names files of maps made elsewhere. The same call with the same `out` goes on where it was.
     """
-    request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed)
+    request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling)
     given = [Given.read(name, Path(path), request) for name, path in (maps or {}).items()]
     asked = [methods] if isinstance(methods, str) or callable(methods) else list(methods)
     chosen = resolve(asked)
@@ -159,21 +84,33 @@ def bench(
     if clash:
         raise ValueError(f"maps are named {', '.join(sorted(clash))} like a method: give them another name")
     place = devices.find(device)
-    folder = Path(out) if out else default_folder(request)
-    weights = Path(models) if models else shipped.FOLDER
-    if retrain:
-        weights = folder / "models"
-    run = Run(folder, vars(request), fixed(request, weights, retrain))
-    run.manifest.setdefault("device", str(place))
-    run.manifest.setdefault("batch", batch_size or devices.BATCH[place.type])
+    shelf = Path(models) if models else shipped.FOLDER
+    met = fixed(request, None if retrain else shelf)
+    folder = Path(out) if out else default_folder(request, met)
+    run = Run(folder, vars(request), met)
     both: list[Method | Given] = [*chosen, *given]
     _enlist(run, both)
     if retrain:
-        _retrain(request, weights, place, watch)
+        shelf = folder / "models"
+        _retrain(request, shelf, place, watch)
+    run.manifest["models"] = {setting: _model_facts(setting, shelf) for setting in request.settings}
     outcome = Outcome(run)
-    _all_units(request, run, both, weights, place, batch_size, watch, outcome)
-    run.keep()
+    _all_units(request, run, both, shelf, place, _batch_size(run, place, batch_size), watch, outcome)
     return outcome
+
+
+def _model_facts(setting: str, shelf: Path) -> dict[str, Any]:
+    card = shipped.card(setting, shelf)
+    return {name: card[name] for name in ("sha256", "accepted", "accuracy", "seed", "labelling", "sampler", "loss")}
+
+
+def _batch_size(run: Run, place: torch.device, wanted: int) -> int:
+    """What is asked for, or what the run began with, so that it ends as if it had never stopped."""
+    known = run.manifest.setdefault("batches", {})
+    if wanted or place.type not in known:
+        known[place.type] = wanted or devices.BATCH[place.type]
+    run.keep()
+    return int(known[place.type])
 
 
 def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
@@ -185,35 +122,20 @@ def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
     run.keep()
 
 
-def default_folder(request: Request) -> Path:
-    """Depends on what is measured but not on the methods, so that a new method finds the others done."""
-    return Path("runs") / f"{TASK}-{key(vars(request))[:8]}"
-
-
-def fixed(request: Request, weights: Path, retrain: bool = False) -> dict[str, Any]:
-    """What the request meets: the benchmark's version in full."""
-    hashes = {s: "retrained" if retrain else shipped.card(s, weights)["sha256"] for s in request.settings}
-    return {
-        "task": VERSION,
-        "sampler": "disjoint",
-        "glyphs": key(glyphs().tolist())[:16],
-        "weights": hashes,
-        "unit": UNIT,
-    }
-
-
-def _retrain(request: Request, weights: Path, place: torch.device, watch: Watch) -> None:
+def _retrain(request: Request, shelf: Path, place: torch.device, watch: Watch) -> None:
     for number, setting in enumerate(request.settings):
-        if not (weights / f"{setting}.json").exists():
 
-            def told(share: float, text: str, number: int = number) -> None:
-                watch((number + share) / len(request.settings), f"training {text}")
+        def told(share: float, text: str, number: int = number) -> None:
+            watch((number + share) / len(request.settings), f"training {text}")
 
-            train(setting, weights, seed=request.seed, device=str(place), watch=told)
+        train(
+            setting, shelf, seed=request.seed, sampler=request.sampler, labelling=request.labelling,
+            device=str(place), watch=told,
+        )  # fmt: skip
 
 
 def _all_units(
-    request: Request, run: Run, methods: Sequence[Method | Given], weights: Path, place: torch.device, batch_size: int,
+    request: Request, run: Run, methods: Sequence[Method | Given], shelf: Path, place: torch.device, batch_size: int,
     watch: Watch, outcome: Outcome,
 ) -> None:  # fmt: skip
     todo = {
@@ -222,7 +144,7 @@ def _all_units(
         for unit in request.units(setting)
     }
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
-    loaded = {setting: shipped.load(setting, weights) for setting in dict.fromkeys(unit.setting for unit in todo)}
+    loaded = {setting: shipped.load(setting, shelf) for setting in dict.fromkeys(unit.setting for unit in todo)}
     for model in loaded.values():
         model.net.to(place).to(memory_format=devices.memory_format(place))
     pace = {setting: _pace(Answers(model, place), request, setting) for setting, model in loaded.items()}
@@ -230,7 +152,7 @@ def _all_units(
     total, done = sum(work.values()), 0.0
     for unit, wanted in todo.items():
         text = f"{unit.setting}, images {unit.start + 1} to {unit.stop}"
-        answers = Answers(loaded[unit.setting], place, batch_size or run.manifest["batch"], align=ALIGN)
+        answers = Answers(loaded[unit.setting], place, batch_size, align=ALIGN)
 
         def told(_: int, answers: Answers = answers, unit: Unit = unit, text: str = text, done: float = done) -> None:
             within = answers.passes / max(answers.asked, 1)

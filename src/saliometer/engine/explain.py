@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
-from saliometer.engine.bench import Asked, one_method
+from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, attributions
 from saliometer.registry import Spec
 from saliometer.seeds import fork, forks

@@ -11,7 +11,7 @@ import torch
 
 from saliometer.engine import shipped
 from saliometer.engine.answer import Answers
-from saliometer.engine.bench import Request, fixed
+from saliometer.engine.request import Request, fixed
 from saliometer.engine.run import Unit
 
 GUIDE = """# The TextBox benchmark of saliometer, {version}

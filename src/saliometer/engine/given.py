@@ -3,19 +3,16 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from saliometer.engine.request import Request
 from saliometer.engine.score import Failure
 from saliometer.maps import checked
 from saliometer.tasks.textbox import cycle
 from saliometer.types import Samples
-
-if TYPE_CHECKING:
-    from saliometer.engine.bench import Request
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +28,7 @@ class Given:
     rendering: str = "heat"
 
     @classmethod
-    def read(cls, name: str, path: Path, request: "Request") -> "Given":
+    def read(cls, name: str, path: Path, request: Request) -> "Given":
         """From an npz that holds an array `SETTING` for each setting and, if not in export order, `SETTING.ids`."""
         try:
             data = path.read_bytes()

@@ -95,7 +95,7 @@ def provenance(run: Run) -> list[tuple[str, list[str]]]:
         ("Commands", manifest["commands"]),
         ("saliometer", [manifest["saliometer"]]),
         ("Versions", [f"{name} {version}" for name, version in manifest["versions"].items()]),
-        ("Device", [f"{manifest.get('device', 'unknown')}, batches of {manifest.get('batch', 'unknown')}"]),
+        ("Device", [f"{device}, batches of {size}" for device, size in manifest.get("batches", {}).items()]),
         ("Seed", [str(manifest["request"]["seed"])]),
         ("Task", [f"{fixed['task']}, sampler {fixed['sampler']}, glyphs {fixed['glyphs']}"]),
         ("Model weights (SHA-256)", [f"{setting} {digest}" for setting, digest in fixed["weights"].items()]),

@@ -33,11 +33,12 @@ decide. Numbers are times 100; higher is better.
 <td class="rank">{{ row.rank }}</td>
 <th scope="row" class="left">{{ row.name }}</th>
 <td class="chart">{{ row.bar }}</td>
-{% for estimate in (one.mean, one.simple, one.complex) %}
+{% for estimate, worst in ((one.mean, none), (one.simple, one.worst_simple), (one.complex, one.worst_complex)) %}
 <td class="number"><b>{{ estimate.value | percent }}</b>
 {%- if not single and estimate.value == estimate.value -%}
 <small>{{ estimate.low | percent }}–{{ estimate.high | percent }}</small>
-{%- endif %}</td>
+{%- endif %}
+{%- if worst and worst.value == worst.value -%}<small>worst {{ worst.value | percent }}</small>{%- endif %}</td>
 {% endfor %}
 <td class="left worst">
 {%- if one.complete -%}

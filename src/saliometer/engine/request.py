@@ -1,0 +1,88 @@
+"""What the ground-truth benchmark measures: settings, images, definitions; and its version in full."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saliometer.engine import shipped
+from saliometer.engine.run import Unit, key
+from saliometer.maps import DEFINITIONS
+from saliometer.registry import one_of
+from saliometer.tasks._glyphs import glyphs
+from saliometer.tasks._scene import SAMPLERS
+from saliometer.tasks.textbox import LABELLINGS, SETTINGS, VERSION, cycle, textbox
+from saliometer.types import Samples
+
+TASK = "textbox"
+REGIONS, TARGETS = ("box", "ink"), ("predicted", "label")
+UNIT = 128  # samples that are computed and kept together
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured; methods can join a run later, the rest is settled when it starts."""
+
+    settings: tuple[str, ...] = SETTINGS
+    per_bucket: int = 20
+    limit: int = 0  # the most samples of a setting; 0 for all
+    definitions: tuple[str, ...] = ("clean",)
+    region: str = "box"
+    target: str = "predicted"
+    seed: int = 0
+    sampler: str = "disjoint"
+    labelling: str = "paper"
+
+    def __post_init__(self) -> None:
+        for kind, chosen, known in (
+            ("setting", self.settings, SETTINGS),
+            ("definition", self.definitions, DEFINITIONS),
+            ("region", (self.region,), REGIONS),
+            ("target", (self.target,), TARGETS),
+            ("sampler", (self.sampler,), SAMPLERS),
+            ("labelling", (self.labelling,), LABELLINGS),
+        ):
+            for name in chosen:
+                one_of(kind, name, known)
+            if not chosen:
+                raise ValueError(f"no {kind} given: wanted one or more of {', '.join(known)}")
+        if self.per_bucket < 1 or self.limit < 0:
+            raise ValueError(f"per-bucket is {self.per_bucket} and limit {self.limit}: wanted 1 or more, 0 or more")
+        if self.region == "ink" and "authors" in self.definitions:
+            raise ValueError("definition 'authors' exists for region 'box' only: the authors scored bounding boxes")
+
+    def count(self, setting: str) -> int:
+        whole = self.per_bucket * len(cycle(setting, "test"))
+        return min(whole, self.limit) if self.limit else whole
+
+    def units(self, setting: str) -> list[Unit]:
+        count = self.count(setting)
+        return [Unit(setting, start, min(start + UNIT, count)) for start in range(0, count, UNIT)]
+
+    def samples(self, unit: Unit, device: torch.device | str = "cpu") -> Samples:
+        return textbox(
+            unit.setting,
+            start=unit.start,
+            count=unit.stop - unit.start,
+            seed=self.seed,
+            sampler=self.sampler,
+            labelling=self.labelling,
+            device=str(device),
+        )
+
+
+def fixed(request: Request, weights: Path | None = None) -> dict[str, Any]:
+    """What the request meets: the benchmark's version in full. Without `weights`, models are trained for the run."""
+    return {
+        "task": VERSION,
+        "sampler": request.sampler,
+        "glyphs": key(glyphs().tolist())[:16],
+        "weights": {s: shipped.card(s, weights)["sha256"] if weights else "retrained" for s in request.settings},
+        "unit": UNIT,
+    }
+
+
+def default_folder(request: Request, met: dict[str, Any]) -> Path:
+    """Depends on what is measured but not on the methods, so that a new method finds the others done."""
+    return Path("runs") / f"{TASK}-{key(vars(request), met)[:8]}"

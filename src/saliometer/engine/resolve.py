@@ -1,0 +1,49 @@
+"""The methods that are asked for: by name, by spec string, from a file or module, or as a callable."""
+
+from collections.abc import Sequence
+
+from saliometer import registry
+from saliometer.engine import own
+from saliometer.engine.run import key
+from saliometer.engine.score import Method
+from saliometer.registry import Spec
+
+Asked = str | own.OwnMethod
+
+
+def resolve(asked: Sequence[Asked]) -> list[Method]:
+    """The methods asked for, or all known ones if none or only the user's own are; controls always come along."""
+    chosen = [one_method(one) for one in asked]
+    if all(method.entry.own for method in chosen):
+        chosen += [one_method(name) for name in registry.methods if not registry.methods[name].facts.control]
+    named = {method.spec.name for method in chosen}
+    chosen += [one_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
+    labels = [method.label for method in chosen]
+    twice = {label for label in labels if labels.count(label) > 1}
+    if twice:
+        raise ValueError(f"two methods are called {', '.join(sorted(twice))}: rename one, or ask for it once")
+    return chosen
+
+
+def one_method(asked: Asked) -> Method:
+    """A method by name, spec string, place in a file or module, or as a callable."""
+    if not isinstance(asked, str):
+        name = getattr(asked, "__name__", type(asked).__name__)
+        return _own(asked, Spec(name))
+    spec = Spec.parse(asked)
+    if own.is_own(spec.name):
+        return _own(own.load(spec.name), spec)
+    entry = registry.methods[spec.name]
+    spec.check("method", entry)
+    return Method(str(spec), entry, spec, key(str(spec)))
+
+
+def _own(function: own.OwnMethod, spec: Spec) -> Method:
+    label = own.label(spec)
+    if label in registry.methods:
+        raise ValueError(
+            f"'{label}' is the name of a method of saliometer: rename yours, so that tables tell them apart"
+        )
+    entry = own.entry(function, label)
+    spec.check("method", entry)
+    return Method(label, entry, spec, key(label, own.fingerprint(function)))
