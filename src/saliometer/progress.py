@@ -12,7 +12,7 @@ def left(started: float, share: float) -> str:
     """The time left in words, from the share done so far."""
     elapsed = time.monotonic() - started
     if share < 0.01 or elapsed < 1:
-        return "estimating the time left"
+        return "time left: ..."
     return f"{duration(elapsed / share * (1 - share))} left"
 
 
@@ -39,7 +39,7 @@ def progress(quiet: bool = False) -> Iterator[Watch]:
     if not console.is_terminal:
         yield _lines(console.print, started)
         return
-    columns = (BarColumn(24), TaskProgressColumn(), TextColumn("{task.fields[left]:>24}  {task.description}"))
+    columns = (BarColumn(16), TaskProgressColumn(), TextColumn("{task.fields[left]}, {task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
         shown = bar.add_task("starting", total=1.0, left="")
 

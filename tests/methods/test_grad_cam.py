@@ -109,7 +109,7 @@ def test_parity_with_captum(which, request):
 
 def test_parity_with_pytorch_grad_cam(simple_model, simple_samples):
     """pytorch-grad-cam 1.5 scales each map to 0..1 (plus 1e-7) before and after cv2's resize, so ours is scaled too."""
-    theirs = pytest.importorskip("pytorch_grad_cam")
+    theirs = pytest.importorskip("pytorch_grad_cam", reason="pytorch-grad-cam is not installed (pip install grad-cam)")
     layer = dict(simple_model.net.named_modules())[simple_model.cam_layer]
     targets = [theirs.utils.model_targets.ClassifierOutputTarget(int(t)) for t in simple_samples.batch.targets]
     with theirs.GradCAM(simple_model.net, [layer]) as cam:

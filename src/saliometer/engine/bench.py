@@ -151,7 +151,7 @@ def _all_units(
     work = {unit: pace[unit.setting] * (unit.stop - unit.start) for unit in todo}
     total, done = sum(work.values()), 0.0
     for unit, wanted in todo.items():
-        text = f"{unit.setting}, images {unit.start + 1} to {unit.stop}"
+        text = f"{unit.setting} {unit.start + 1}-{unit.stop}"
         answers = Answers(loaded[unit.setting], place, batch_size, align=ALIGN)
 
         def told(_: int, answers: Answers = answers, unit: Unit = unit, text: str = text, done: float = done) -> None:
