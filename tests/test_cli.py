@@ -90,6 +90,9 @@ def test_when_every_method_fails_there_are_still_the_controls(tmp_path: Path) ->
         (["explain", "--method", "oracle"], "Error: method 'oracle' shows the truth itself"),
         (["explain", "--target", "2"], "Error: targets are 2..2, but model 'simple_cnn(seed=0)' has 2 classes, 0..1"),
         (["explain", "--image", "nowhere.png"], "Error: cannot read the image 'nowhere.png'"),
+        (["train", "--restarts", "0"], "Error: restarts 0, epochs 0, limit 0: wanted restarts of 1 or more"),
+        (["train", "--epochs", "-1"], "wanted restarts of 1 or more, epochs and limit of 0 or more"),
+        (["bench", "--export-images", "x", "--models", "y"], "Error: --export-images writes the shipped benchmark"),
         (["explain", "--sample", "-1"], "Error: --sample -1: wanted 0 or more"),
     ],
 )
@@ -141,6 +144,13 @@ def test_rows_answers_sql_writes_csv_and_prints_json(run: Path, tmp_path: Path) 
     assert "Wrote 576 rows" in result.stdout  # 12 samples x 6 methods x 8 metrics
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 577
     assert len(json.loads(call("rows", run, "--limit", "3", "--json").stdout)) == 3
+
+
+def test_undefined_values_are_null_so_that_averages_work(run: Path) -> None:
+    query = "select method, avg(value) as v from rows where metric = 'safl' and method = 'gradient' group by all"
+    (found,) = json.loads(call("rows", run, "--sql", query, "--json").stdout)
+    values = [r["value"] for r in opened(run).rows().to_pylist() if r["metric"] == "safl" and r["method"] == "gradient"]
+    assert found["v"] == pytest.approx(np.nanmean(values))
 
 
 def test_a_wrong_query_says_what_is_wrong(run: Path) -> None:
@@ -217,6 +227,27 @@ def test_maps_that_do_not_fit_are_refused(arrays: dict, message: str, tmp_path: 
     result = call("bench", *FEW, "--maps", f"mine={tmp_path / 'mine.npz'}", "--out", tmp_path / "run")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["npy", "broken zip", "number"])
+def test_files_that_are_no_maps_are_refused_in_words(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    with path.open("wb") as file:
+        if kind == "npy":
+            np.save(file, np.zeros((12, 64, 64)))
+        elif kind == "number":
+            np.savez(file, **{"simple-fr": np.array(3.0)})
+        else:
+            file.write(b"PK\x03\x04 broken")
+    result = call("bench", *FEW, "--maps", f"mine={path}", "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "Error: maps 'mine'" in result.stderr
+
+
+def test_the_exports_guide_gives_the_command_for_these_images(tmp_path: Path) -> None:
+    call("bench", *FEW, "--target", "label", "--sampler", "authors", "--export-images", tmp_path)
+    guide = (tmp_path / "README.md").read_text()
+    assert "--maps mine=mine.npz --setting simple-fr --per-bucket 1 --target label --sampler authors" in guide
 
 
 def test_maps_of_another_size_fail_while_the_rest_goes_on(tmp_path: Path) -> None:

@@ -11,20 +11,21 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"types", "registry", "seeds", "maps", "perturb"}
+CORE = {"types", "registry", "seeds", "maps", "perturb", "files"}
 ENGINE = {*CORE, *FAMILIES, "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
     "types": set(),
     "registry": set(),
-    "results": set(),
+    "files": set(),
+    "results": {"files"},
     "perturb": {"registry", "types"},
     "maps": {"registry", "seeds", "types"},
     "summary": {"seeds", "results"},
     **dict.fromkeys(FAMILIES, CORE),
     "engine": ENGINE | {"summary", "__version__"},
     "studies": {*ENGINE, "summary"},
-    "report": {"results", "summary", "engine.run"},
+    "report": {"results", "summary", "engine.run", "files"},
 }
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
 HEAVY = ("typer", "rich", "jinja2", "matplotlib", "duckdb", "skimage", "sklearn")

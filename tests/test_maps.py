@@ -53,8 +53,11 @@ def test_a_map_is_cut_from_the_graph_that_made_it():
         (torch.zeros(3, 8, 8), "method 'toy' returned shape (3, 8, 8), wanted (4, 3, 8, 8), (4, 1, 8, 8) or (4, 8, 8)"),
         (torch.zeros(4, 2, 8, 8), "method 'toy' returned shape (4, 2, 8, 8), wanted"),
         (torch.zeros(4, 7, 8), "method 'toy' returned shape (4, 7, 8), wanted"),
-        (np.zeros((4, 8, 8)), "method 'toy' returned ndarray, wanted a tensor of shape (4, 3, 8, 8), (4, 1, 8, 8) or"),
-        (None, "method 'toy' returned NoneType, wanted a tensor of shape"),
+        (
+            np.array(["x"]),
+            "method 'toy' returned ndarray, wanted a tensor or array of shape (4, 3, 8, 8), (4, 1, 8, 8)",
+        ),
+        (None, "method 'toy' returned NoneType, wanted a tensor or array of shape"),
         (torch.zeros(4, 8, 8, dtype=torch.complex64), "method 'toy' returned torch.complex64, wanted real numbers"),
     ],
 )

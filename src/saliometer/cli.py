@@ -42,6 +42,9 @@ def _plainly(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except typer.Exit:
             raise
+        except BrokenPipeError:  # the reader of our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except KeyboardInterrupt:
             _say("\nStopped. What is finished is kept: the same command goes on from there.")
             raise typer.Exit(130) from None
@@ -113,6 +116,11 @@ def bench(
 
     settings, definitions = setting or list(SETTINGS), tuple(definition)
     if export_images:
+        if method or maps or out or models or retrain:
+            raise ValueError(
+                "--export-images writes the shipped benchmark and scores nothing: leave out --method, "
+                "--out, --models and --retrain"
+            )
         from saliometer.engine.export import export
         from saliometer.engine.request import Request
 

@@ -1,5 +1,6 @@
 """Attribution to map: the named ways to join channels and sign, to pick the highest pixels, and the checks."""
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -15,8 +16,10 @@ def checked(maps: object, name: str, images: Tensor) -> Tensor:
     count, channels, height, width = images.shape
     shapes = [(count, channels, height, width), (count, 1, height, width), (count, height, width)]
     wanted = " or ".join((", ".join(map(str, shapes[:2])), str(shapes[2])))
+    if isinstance(maps, np.ndarray) and maps.dtype.kind in "fiub":
+        maps = torch.from_numpy(np.ascontiguousarray(maps))
     if not isinstance(maps, Tensor):
-        raise ValueError(f"method '{name}' returned {type(maps).__name__}, wanted a tensor of shape {wanted}")
+        raise ValueError(f"method '{name}' returned {type(maps).__name__}, wanted a tensor or array of shape {wanted}")
     if tuple(maps.shape) not in shapes:
         came = tuple(maps.shape)
         raise ValueError(f"method '{name}' returned shape {came}, wanted {wanted}: one value per pixel")

@@ -27,15 +27,12 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Watch]:
+def progress() -> Iterator[Watch]:
     """A function to be told the share done and what is running; shows it on the error stream."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     console, started = Console(stderr=True), time.monotonic()
-    if quiet:
-        yield lambda share, text: None
-        return
     if not console.is_terminal:
         yield _lines(console.print, started)
         return

@@ -16,6 +16,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Value = bool | int | float | str
 
+NAMED = re.compile(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", re.DOTALL)  # name(parameters)
+OWN = re.compile(r"\s*(.+\.py:\w+)(?:\((.*)\))?\s*", re.DOTALL)  # path.py:name(parameters); a path may hold brackets
 FAMILIES = {"task": "tasks", "model": "models", "method": "methods", "metric": "metrics"}
 
 
@@ -138,7 +140,7 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
-        match = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+        match = OWN.fullmatch(text) or NAMED.fullmatch(text)
         try:
             if match is None:
                 raise SyntaxError

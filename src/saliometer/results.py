@@ -1,6 +1,5 @@
 """Rows: one value for each sample, method and metric, as Parquet parts that are written whole or not at all."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -8,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from saliometer.files import put
 
 COLUMNS = (
     "task", "setting", "model", "method", "metric", "definition", "region", "target", "condition", "sample", "bucket",
@@ -36,15 +37,10 @@ def block(
 
 
 def write(path: Path, blocks: Iterable[pa.Table]) -> None:
-    """All blocks as one Parquet file, there in full or not at all."""
-    table = pa.concat_tables(blocks).combine_chunks()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    """All blocks as one Parquet file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.concat_tables(blocks).combine_chunks(), sink, compression="zstd")
+    put(path, sink.getvalue().to_pybytes())
 
 
 def read(paths: Iterable[Path]) -> pa.Table:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saliometer import registry
 from saliometer.registry import one_of
-from saliometer.summary import Estimate, Scores, Standing, standings
+from saliometer.summary import Estimate
 
 if TYPE_CHECKING:
     from saliometer.engine.bench import Outcome
@@ -21,19 +22,6 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
-def ranking(outcome: "Outcome") -> list[Standing]:
-    """The standings that the terminal and --json show, by PAFL."""
-    methods = outcome.run.manifest["methods"]
-    controls = [name for name, facts in methods.items() if facts["control"]]
-    return standings(Scores(outcome.run.rows(), "pafl", definition(outcome)), controls)
-
-
-def definition(outcome: "Outcome") -> str:
-    """What methods are ranked by: clean, where it was asked for."""
-    asked: list[str] = outcome.run.manifest["request"]["definitions"]
-    return "clean" if "clean" in asked else asked[0]
-
-
 def show(outcome: "Outcome", page: Path | None) -> None:
     """The ranked table, what went wrong, and where the report is."""
     from rich.console import Console
@@ -43,12 +31,12 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     console = Console()
     request = outcome.run.manifest["request"]
     if page is not None:
-        title = f"PAFL x100, {definition(outcome)}, {request['region']}: attribution on the objects that decide"
+        title = f"PAFL x100, {outcome.definition()}, {request['region']}: attribution on the objects that decide"
         table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
         for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex"):
             left = name in ("method", "in bucket")
             table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=name != "method")
-        found = ranking(outcome)
+        found = outcome.standings()
         ranks = [standing.rank for standing in found]
         for s in found:
             rank = (
@@ -82,12 +70,12 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
             return {name: plain(part) for name, part in vars(value).items()}
         return None if isinstance(value, float) and math.isnan(value) else value
 
-    found = ranking(outcome) if page is not None else []
+    found = outcome.standings() if page is not None else []
     return {
         "run": str(outcome.run.folder),
         "report": str(page) if page else None,
         "metric": "pafl",
-        "definition": definition(outcome),
+        "definition": outcome.definition(),
         "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
         "failed": outcome.failed,
         "warnings": outcome.problems(),
@@ -148,6 +136,8 @@ def query(rows: pa.Table, sql: str | None, limit: int) -> pa.Table:
     """A query over `rows` with DuckDB; all of them without one."""
     import duckdb
 
+    defined = pc.if_else(pc.is_nan(rows["value"]), pa.scalar(None, pa.float64()), rows["value"])
+    rows = rows.set_column(rows.column_names.index("value"), "value", defined)  # SQL has a word for undefined: null
     with duckdb.connect() as connection:
         connection.register("rows", rows)
         try:
@@ -164,12 +154,17 @@ def print_table(found: pa.Table, most: int = 40) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    console = Console()
     table = Table()
+    same = [name for name in found.column_names if found.num_rows > 1 and len(pc.unique(found[name])) == 1]
+    if len(found.column_names) > 8:  # all columns of rows: what is the same everywhere is said once
+        console.print(", ".join(f"{name} {found[name][0].as_py()}" for name in same if found[name][0].as_py()))
+        found = found.drop_columns(same)
     for name in found.column_names:
         table.add_column(escape(name))
     for row in found.slice(0, most).to_pylist():
         table.add_row(*(escape(f"{value:.4f}" if isinstance(value, float) else str(value)) for value in row.values()))
-    Console().print(table)
+    console.print(table)
     if found.num_rows > most:
         print(f"{most} of {found.num_rows} rows; --csv FILE writes them all, --sql chooses.")
 
@@ -195,6 +190,8 @@ def draw_explanation(
     logits = model.logits(images)[0]
     explained = int(logits.argmax()) if target is None else target
     maps = explain(model, images, method, torch.tensor([explained]), seed=seed)[0].numpy()
+    if not np.isfinite(maps).all():
+        raise ValueError(f"method '{method}' returned NaN or infinity: nothing to draw")
     most = float(np.abs(maps).max()) or 1.0
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)

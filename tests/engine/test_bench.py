@@ -320,10 +320,8 @@ def not_a_tensor(model: torch.nn.Module, images: torch.Tensor, targets: torch.Te
     return [1, 2, 3]
 
 
-def meddling(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad():
-        next(model.parameters()).mul_(1.0)
-    return images
+def quitting(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    raise SystemExit(3)
 
 
 @pytest.mark.parametrize(
@@ -334,8 +332,8 @@ def meddling(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor
             flat,
             "method 'flat' returned shape (24, 64), wanted (24, 3, 64, 64), (24, 1, 64, 64) or (24, 64, 64): one value",
         ),
-        (not_a_tensor, "method 'not_a_tensor' returned list, wanted a tensor of shape (24, 3, 64, 64)"),
-        (meddling, "method 'meddling' changed the model's weights in place: work on copy.deepcopy(model)"),
+        (not_a_tensor, "method 'not_a_tensor' returned list, wanted a tensor or array of shape (24, 3, 64, 64)"),
+        (quitting, "SystemExit: 3"),
     ],
 )
 def test_a_failing_method_is_written_down_and_the_rest_goes_on(method: Callable, message: str, tmp_path: Path) -> None:
@@ -383,6 +381,9 @@ def test_a_constant_map_scores_the_area_clean_0_for_the_authors_and_is_noted(tmp
         ({"per_bucket": 0}, ValueError, "per-bucket is 0"),
         ({"device": "cuda:9"}, ValueError, "no such device: 'cuda:9'"),
         ({"device": "gpu"}, LookupError, "no device 'gpu'"),
+        ({"batch_size": -3}, ValueError, "batch size is -3: wanted 1 or more"),
+        ({"maps": {"gradient": "x.npz"}}, ValueError, "'gradient' is a method of saliometer: rename yours"),
+        ({"methods": ":plain"}, ValueError, "wanted file.py:name or package.module:name"),
         ({"device": "mps"}, ValueError, "device 'mps' is not supported: scores need float64"),
         ({"methods": [edges_left, edges_left]}, ValueError, "two methods are called edges_left"),
         ({"methods": "nowhere.py:f"}, ValueError, "'nowhere.py' does not import (FileNotFoundError: no file"),
@@ -465,7 +466,116 @@ def test_a_default_folder_depends_on_what_is_measured_and_not_on_the_methods(
 
 
 def test_ranks_go_by_clean_whatever_the_order_of_definitions(tmp_path: Path) -> None:
-    from saliometer.show import ranking
-
     outcome = bench("gradient", settings=["simple-fr"], per_bucket=2, definitions=["authors", "clean"], out=tmp_path)
-    assert ranking(outcome)[0].mean.value == 1.0  # the oracle's, which is 0.69 under the authors' metric
+    assert outcome.standings()[0].mean.value == 1.0  # the oracle's, which is 0.69 under the authors' metric
+
+
+def hooking(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.ReLU):
+            layer.register_full_backward_hook(lambda module, inputs, outputs: (inputs[0].clamp(min=0),))
+    return images
+
+
+def overwriting(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    for value in model.parameters():
+        value.data.mul_(0.5)
+    return images
+
+
+def replacing(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    model.relu1 = torch.nn.Tanh()
+    model.train()
+    return images
+
+
+@pytest.mark.parametrize("method", [hooking, overwriting, replacing])
+def test_what_a_users_method_does_to_the_network_no_other_method_sees(
+    method: Callable, whole: list[dict], tmp_path: Path, small_units: None
+) -> None:
+    bench([method, *QUICK], out=tmp_path, **FEW)
+    same(whole, [row for row in table(tmp_path) if row["method"] != method.__name__])
+    assert not any("random" in row["note"] for row in table(tmp_path) if row["method"] == method.__name__)
+
+
+def score_of(name: str, folder: Path) -> float:
+    return float(np.nanmean([r["value"] for r in table(folder) if r["method"] == name and r["metric"] == "pafl"]))
+
+
+POWER = 1
+
+
+def powered(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return images if POWER == 1 else 1 - images
+
+
+def test_a_callable_whose_values_changed_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(inverted: bool) -> Callable:
+        def m(model: object, images: torch.Tensor, targets: torch.Tensor, *, k: bool = inverted) -> torch.Tensor:
+            return 1 - images if k else images
+
+        return m
+
+    found = []
+    for inverted in (False, True):
+        bench([make(inverted), powered, "gradient"], out=tmp_path, **FEW)
+        found.append((score_of("m", tmp_path), score_of("powered", tmp_path)))
+        monkeypatch.setitem(globals(), "POWER", 2)
+    assert found[0][0] == found[0][1]
+    assert found[1][0] == found[1][1] != found[0][0]
+
+
+def test_any_callable_in_a_file_is_known_by_the_files_content(tmp_path: Path) -> None:
+    folder = tmp_path / "my (own) files"
+    folder.mkdir()
+    (folder / "mine.py").write_text(
+        "import functools, torch\n"
+        "@torch.no_grad()\ndef bare(model, images, targets):\n"
+        "    import helper\n    return helper.twice(images).numpy()\n"
+        "def base(model, images, targets, k=1):\n    return k * images\n"
+        "part = functools.partial(base, k=3)\n"
+        "class Mine:\n    def __call__(self, model, images, targets):\n        return images\n"
+        "mine = Mine()\n"
+    )
+    (folder / "helper.py").write_text("def twice(images):\n    return 2 * images\n")
+    asked = [f"{folder / 'mine.py'}:{name}" for name in ("bare", "part", "mine", "base(k=2)")]
+    assert not bench([*asked, "gradient"], out=tmp_path / "run", **FEW).failed
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "run").glob("rows/**/*.parquet")}
+    bench([*asked, "gradient"], out=tmp_path / "run", **FEW)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "run").glob("rows/**/*.parquet")} == before
+    assert {"bare", "part", "mine", "base(k=2)"} < {row["method"] for row in table(tmp_path / "run")}
+
+
+def test_a_mapping_names_callables(tmp_path: Path) -> None:
+    outcome = bench({"left": edges_left, "right": lambda model, images, targets: images}, out=tmp_path, **FEW)
+    assert {"left", "right"} < {standing.method for standing in outcome.standings()}
+    assert "left" in repr(outcome)
+
+
+def test_a_broken_method_of_an_earlier_call_is_not_held_against_this_one(tmp_path: Path) -> None:
+    assert bench([broken, "gradient"], out=tmp_path, **FEW).broken()
+    assert not bench("gradient", out=tmp_path, **FEW).broken()
+
+
+def test_nan_maps_are_counted_in_images_without_a_primary_object_too(tmp_path: Path) -> None:
+    def nothing_there(model: object, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        maps = images.clone()
+        maps[:6] = float("nan")  # buckets 1 to 6 of simple-fr: nothing decides
+        return maps
+
+    outcome = bench([nothing_there, "gradient"], out=tmp_path, settings=["simple-fr"], per_bucket=1)
+    assert any("nothing_there returned NaN or infinity in 6 maps" in line for line in outcome.problems())
+    assert outcome.broken()
+
+
+def test_asked_for_twice_is_asked_for_once(tmp_path: Path) -> None:
+    bench("gradient", settings=["simple-fr"] * 2, definitions=["clean"] * 2, per_bucket=1, out=tmp_path)
+    assert len([r for r in table(tmp_path) if r["method"] == "gradient" and r["metric"] == "pafl"]) == 12
+
+
+def test_a_kill_never_leaves_a_finished_part_without_its_thumbnail(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "write", interrupt(results.write, 1, "after"))
+        with pytest.raises(Killed):
+            bench("gradient", out=tmp_path, **FEW)
+    assert len(list(tmp_path.glob("thumbs/simple-fr/gradient-*.npz"))) == 1

@@ -15,13 +15,15 @@ from saliometer.engine import device as devices
 from saliometer.engine import shipped
 from saliometer.engine.answer import Answers
 from saliometer.engine.given import Given
+from saliometer.engine.own import OwnMethod
 from saliometer.engine.request import TASK, Request, default_folder, fixed
-from saliometer.engine.resolve import Asked, resolve
-from saliometer.engine.run import Run, Unit, write_text
+from saliometer.engine.resolve import Asked, free, resolve
+from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, Method, attributions, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
-from saliometer.summary import oddities, problems
+from saliometer.files import put
+from saliometer.summary import Scores, Standing, oddities, problems, standings
 from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import PRIMARY, Samples
 
@@ -30,16 +32,32 @@ ALIGN = 4  # with passes of a multiple of 4 images, maps on the CPU come out the
 Watch = Callable[[float, str], None]  # (share done, what is running)
 
 
-@dataclass
+@dataclass(repr=False)
 class Outcome:
     """A finished benchmark: its run, and what went wrong with the methods that were asked for."""
 
     run: Run
+    asked: list[str]  # the methods of this call; the run may hold more
     failed: dict[str, str] = field(default_factory=dict)  # method -> message
+
+    def standings(self, metric: str = "pafl", definition: str = "") -> list[Standing]:
+        """The ranked table, by clean PAFL unless asked otherwise."""
+        controls = [name for name, facts in self.run.manifest["methods"].items() if facts["control"]]
+        return standings(Scores(self.run.rows(), metric, definition or self.definition()), controls)
+
+    def definition(self) -> str:
+        """What methods are ranked by: clean, where it was asked for."""
+        asked: list[str] = self.run.manifest["request"]["definitions"]
+        return "clean" if "clean" in asked else asked[0]
+
+    def __repr__(self) -> str:
+        lines = [f"{s.rank or '-':>4} {s.method:28} {100 * s.mean.value:6.1f}" for s in self.standings()]
+        return "\n".join([f"PAFL x100 in {self.run.folder}:", *lines])
 
     def broken(self) -> bool:
         """Whether any map was NaN: the numbers of that method are not to be trusted."""
-        return any("nan map" in counts for counts in oddities(self.run.rows()).values())
+        found = oddities(self.run.rows())
+        return any("nan map" in found.get(method, {}) for method in self.asked)
 
     def problems(self) -> list[str]:
         """What a reader must know of models and maps, in words."""
@@ -52,7 +70,7 @@ class Outcome:
 
 
 def bench(
-    methods: Asked | Sequence[Asked] = (),
+    methods: Asked | Sequence[Asked] | Mapping[str, OwnMethod] = (),
     *,
     settings: Iterable[str] = SETTINGS,
     per_bucket: int = 20,
@@ -73,13 +91,18 @@ def bench(
 ) -> Outcome:
     """Score methods against models whose reasoning is known, beside all known methods and the controls.
 
-    A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps. `maps`
-    names files of maps made elsewhere. The same call with the same `out` goes on where it was.
+    A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps; a
+    mapping gives callables names of their own. `maps` names files of maps made elsewhere. The same call with the same
+    `out` goes on where it was.
     """
     request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling)
-    given = [Given.read(name, Path(path), request) for name, path in (maps or {}).items()]
-    asked = [methods] if isinstance(methods, str) or callable(methods) else list(methods)
-    chosen = resolve(asked)
+    given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
+    if batch_size < 0:
+        raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
+    if isinstance(methods, Mapping):
+        chosen = resolve(list(methods.items()))
+    else:
+        chosen = resolve([methods] if isinstance(methods, str) or callable(methods) else list(methods))
     clash = {one.label for one in given} & {method.label for method in chosen}
     if clash:
         raise ValueError(f"maps are named {', '.join(sorted(clash))} like a method: give them another name")
@@ -94,7 +117,7 @@ def bench(
         shelf = folder / "models"
         _retrain(request, shelf, place, watch)
     run.manifest["models"] = {setting: _model_facts(setting, shelf) for setting in request.settings}
-    outcome = Outcome(run)
+    outcome = Outcome(run, [method.label for method in both])
     _all_units(request, run, both, shelf, place, _batch_size(run, place, batch_size), watch, outcome)
     return outcome
 
@@ -144,15 +167,18 @@ def _all_units(
         for unit in request.units(setting)
     }
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
-    loaded = {setting: shipped.load(setting, shelf) for setting in dict.fromkeys(unit.setting for unit in todo)}
-    for model in loaded.values():
+    loaded: dict[str, Answers] = {}
+    for setting in dict.fromkeys(unit.setting for unit in todo):
+        model = shipped.load(setting, shelf)
         model.net.to(place).to(memory_format=devices.memory_format(place))
-    pace = {setting: _pace(Answers(model, place), request, setting) for setting, model in loaded.items()}
+        loaded[setting] = Answers(model, place, batch_size, align=ALIGN)
+    pace = {setting: _pace(answers, request, setting) for setting, answers in loaded.items()}
     work = {unit: pace[unit.setting] * (unit.stop - unit.start) for unit in todo}
     total, done = sum(work.values()), 0.0
     for unit, wanted in todo.items():
         text = f"{unit.setting} {unit.start + 1}-{unit.stop}"
-        answers = Answers(loaded[unit.setting], place, batch_size, align=ALIGN)
+        answers = loaded[unit.setting]
+        answers.passes = answers.asked = 0
 
         def told(_: int, answers: Answers = answers, unit: Unit = unit, text: str = text, done: float = done) -> None:
             within = answers.passes / max(answers.asked, 1)
@@ -194,14 +220,14 @@ def one_unit(
     for method in wanted:
         maps = found[method.label]
         if isinstance(maps, Failure):
-            write_text(run.failure(unit, method.label), maps.traceback)
+            put(run.failure(unit, method.label), maps.traceback.encode())
             outcome.failed.setdefault(method.label, maps.message)
             continue
         note = _random_note(run, method, answers, samples, maps)
-        _keep(request, run, unit, method, samples, maps, answers, note)
         if unit.start == 0:
             keep_thumbnails(run, unit.setting, method.label, maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
+        _keep(request, run, unit, method, samples, maps, answers, note)  # last: with it, the unit is finished
 
 
 def _random_note(run: Run, method: Method | Given, answers: Answers, samples: Samples, maps: Tensor) -> str:

@@ -27,7 +27,7 @@ Make one map per image and setting, signed or not, and save them with numpy as a
 
 in the order of the images here, or in any order or number with `SETTING.ids` beside them. Then
 
-    saliometer bench --maps mine=mine.npz {options}
+    saliometer bench --maps mine=mine.npz{options}
 """
 
 
@@ -53,9 +53,11 @@ def export(request: Request, folder: Path, watch: Callable[[float, str], None] =
     left_out = (
         f"no ONNX files: {' and '.join(lacking)} not installed (pip install 'saliometer[onnx]')" if lacking else ""
     )
-    options = f"--per-bucket {request.per_bucket} --seed {request.seed}"
-    options += "".join(f" --setting {setting}" for setting in request.settings) if len(request.settings) < 7 else ""
-    options += f" --limit {request.limit}" if request.limit else ""
+    usual = Request()
+    options = "".join(f" --setting {setting}" for setting in request.settings if request.settings != usual.settings)
+    for name in ("per_bucket", "seed", "limit", "target", "sampler", "labelling"):
+        if getattr(request, name) != getattr(usual, name):
+            options += f" --{name.replace('_', '-')} {getattr(request, name)}"
     version = json.dumps(fixed(request, shipped.FOLDER)["task"]).strip('"')
     guide = GUIDE.format(
         version=version, target=request.target, onnx=f": {left_out}" if left_out else "", options=options

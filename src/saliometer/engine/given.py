@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -32,9 +33,12 @@ class Given:
         """From an npz that holds an array `SETTING` for each setting and, if not in export order, `SETTING.ids`."""
         try:
             data = path.read_bytes()
-            with np.load(path, allow_pickle=False) as file:
+            file = np.load(path, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array: save it with np.savez, named like its setting")
+            with file:
                 held = {key: file[key] for key in file.files}
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise ValueError(f"maps '{name}': cannot read '{path}' as npz ({error})") from error
         missing = [setting for setting in request.settings if setting not in held]
         if missing:
@@ -47,7 +51,8 @@ class Given:
             array, ids = held[setting], held.get(f"{setting}.ids")
             if ids is None:
                 ids = np.array([f"test-{i}" for i in range(request.count(setting))])
-            if len(ids) != len(array) or not np.issubdtype(array.dtype, np.number):
+            real = np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
+            if array.ndim < 3 or len(ids) != len(array) or not (real or array.dtype == np.bool_):
                 raise ValueError(
                     f"maps '{name}', {setting}: array of shape {array.shape} and type {array.dtype} for {len(ids)} "
                     f"samples; wanted one map of numbers for each ({len(cycle(setting, 'test'))} buckets x per-bucket)"

@@ -1,5 +1,6 @@
 """A user's own method: any callable (model, images, targets) -> maps, from a file, a module or Python."""
 
+import copy
 import hashlib
 import importlib
 import importlib.util
@@ -8,10 +9,13 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
+from saliometer.engine.device import exact
 from saliometer.registry import Entry, Facts, Spec, unknown
 from saliometer.seeds import fork
 from saliometer.types import Batch, Model
@@ -26,13 +30,13 @@ def is_own(name: str) -> bool:
 def load(place: str) -> OwnMethod:
     """The callable at `file.py:name` or `package.module:name`."""
     where, _, name = place.rpartition(":")
+    if not where or not name:
+        raise ValueError(f"method '{place}': wanted file.py:name or package.module:name")
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(
-            f"method '{place}': '{where}' does not import ({reason}). Run `python {where}` to see"
-        ) from error
+        raise ValueError(f"method '{place}': '{where}' does not import ({reason})") from error
     function = getattr(module, name, None)
     if function is None:
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -51,12 +55,11 @@ def _from_file(path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # so that it can import its neighbours
-    try:
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
+    neighbours = str(path.resolve().parent)
+    if neighbours not in sys.path:
+        sys.path.append(neighbours)  # it may import them, also when it is called
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     return module
 
 
@@ -68,11 +71,9 @@ def entry(function: OwnMethod, name: str) -> Entry:
     def own(model: Model, batch: Batch, **params: Any) -> Tensor:
         if takes_seed:
             params["seed"] = fork("own method", name, batch.seeds.tolist()) % 2**31  # what numpy can take, too
-        versions = [value._version for value in model.net.state_dict().values()]
-        try:
-            return function(model.net, batch.images.clone(), batch.targets.clone(), **params)
-        finally:
-            _left_alone(model.net, versions, name)
+        net = copy.deepcopy(model.net)  # whatever it does to the network, no other method sees it
+        with exact(), torch.enable_grad():
+            return function(net, batch.images.clone(), batch.targets.clone(), **params)
 
     own.__doc__ = inspect.getdoc(function) or "a method of your own"
     settable = [p for p in accepted.values() if p.default is not p.empty and p.name != "seed"]
@@ -89,33 +90,35 @@ def _parameters(function: OwnMethod) -> dict[str, inspect.Parameter]:
         return {}
 
 
-def _left_alone(net: nn.Module, versions: list[int], name: str) -> None:
-    """Frozen and in eval mode again; weights that were written to cannot be trusted any more."""
-    net.eval()
-    net.requires_grad_(False)
-    for value in net.parameters():
-        value.grad = None
-    if [value._version for value in net.state_dict().values()] != versions:
-        raise ValueError(f"method '{name}' changed the model's weights in place: work on copy.deepcopy(model)")
+PLAIN = (bool, int, float, str, bytes, type(None))
+NAMED = (ModuleType, FunctionType, BuiltinFunctionType, type)  # code, which the file's content or a version vouches for
 
 
-def fingerprint(function: OwnMethod) -> str:
-    """Of the code and what it closes over; fresh every time where that cannot be told, so nothing stale is used."""
+def fingerprint(function: OwnMethod, place: str = "") -> str:
+    """Of the file a method comes from or, for a callable from Python, of its code and the values it can see.
+
+    Fresh every time where that cannot be told, so that nothing stale is used.
+    """
+    if place.endswith(".py"):
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
     try:
-        source = inspect.getsourcefile(function)
-        code = Path(source).read_bytes() if source else inspect.getsource(function).encode()
+        if not inspect.isfunction(function):
+            raise TypeError  # an object may hold anything
+        code = Path(inspect.getsourcefile(function) or "").read_bytes()
     except (OSError, TypeError):
         return uuid.uuid4().hex
-    state: list[object] = [getattr(function, "__qualname__", "")]
-    for value in (getattr(function, "__defaults__", None) or ()) + tuple(
-        cell.cell_contents for cell in getattr(function, "__closure__", None) or ()
-    ):
-        if not isinstance(value, bool | int | float | str | None):
-            return uuid.uuid4().hex
-        state.append(value)
-    if not inspect.isfunction(function):  # an object or bound method may hold anything
+    seen = inspect.getclosurevars(function)
+    state: list[Any] = [
+        seen.nonlocals,
+        seen.globals,
+        function.__kwdefaults__ or {},
+        dict(enumerate(function.__defaults__ or ())),
+    ]
+    values = {f"{place} {name}": value for place, part in enumerate(state) for name, value in part.items()}
+    if not all(isinstance(value, PLAIN + NAMED) for value in values.values()):
         return uuid.uuid4().hex
-    return hashlib.sha256(code + repr(state).encode()).hexdigest()
+    plain = {name: value for name, value in values.items() if isinstance(value, PLAIN)}
+    return hashlib.sha256(code + repr((function.__qualname__, sorted(plain.items()))).encode()).hexdigest()
 
 
 def label(spec: Spec) -> str:

@@ -35,6 +35,8 @@ class Request:
     labelling: str = "paper"
 
     def __post_init__(self) -> None:
+        for name in ("settings", "definitions"):  # asked for twice is asked for once
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
         for kind, chosen, known in (
             ("setting", self.settings, SETTINGS),
             ("definition", self.definitions, DEFINITIONS),

@@ -11,7 +11,7 @@ from saliometer.registry import Spec
 Asked = str | own.OwnMethod
 
 
-def resolve(asked: Sequence[Asked]) -> list[Method]:
+def resolve(asked: Sequence[Asked | tuple[str, own.OwnMethod]]) -> list[Method]:
     """The methods asked for, or all known ones if none or only the user's own are; controls always come along."""
     chosen = [one_method(one) for one in asked]
     if all(method.entry.own for method in chosen):
@@ -25,8 +25,10 @@ def resolve(asked: Sequence[Asked]) -> list[Method]:
     return chosen
 
 
-def one_method(asked: Asked) -> Method:
-    """A method by name, spec string, place in a file or module, or as a callable."""
+def one_method(asked: Asked | tuple[str, own.OwnMethod]) -> Method:
+    """A method by name, spec string, place in a file or module, as a callable, or a callable with its name."""
+    if isinstance(asked, tuple):
+        return _own(asked[1], Spec(asked[0]))
     if not isinstance(asked, str):
         name = getattr(asked, "__name__", type(asked).__name__)
         return _own(asked, Spec(name))
@@ -38,12 +40,15 @@ def one_method(asked: Asked) -> Method:
     return Method(str(spec), entry, spec, key(str(spec)))
 
 
-def _own(function: own.OwnMethod, spec: Spec) -> Method:
-    label = own.label(spec)
+def free(label: str) -> str:
+    """The label, unless a method of ours has it."""
     if label in registry.methods:
-        raise ValueError(
-            f"'{label}' is the name of a method of saliometer: rename yours, so that tables tell them apart"
-        )
+        raise ValueError(f"'{label}' is a method of saliometer: rename yours, so that tables tell them apart")
+    return label
+
+
+def _own(function: own.OwnMethod, spec: Spec) -> Method:
+    label = free(own.label(spec))
     entry = own.entry(function, label)
     spec.check("method", entry)
-    return Method(label, entry, spec, key(label, own.fingerprint(function)))
+    return Method(label, entry, spec, key(label, own.fingerprint(function, spec.name.rpartition(":")[0])))

@@ -17,6 +17,7 @@ import torch
 
 import saliometer
 from saliometer import results
+from saliometer.files import put
 
 FORMAT = 1
 LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "safetensors", "pyarrow")
@@ -52,7 +53,7 @@ class Run:
 
     def keep(self) -> None:
         """Write the manifest."""
-        write_text(self.folder / "run.json", json.dumps(self.manifest, indent=1) + "\n")
+        put(self.folder / "run.json", (json.dumps(self.manifest, indent=1) + "\n").encode())
 
     def part(self, unit: Unit, method: str) -> Path:
         return self._place("rows", unit, method, ".parquet")
@@ -156,14 +157,6 @@ def _make(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ValueError(f"cannot write to '{folder}' ({error.strerror}): choose another folder with --out") from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """There in full or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def key(*parts: object) -> str:

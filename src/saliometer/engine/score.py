@@ -25,10 +25,10 @@ class Failure:
 
     message: str
     traceback: str
-    error: Exception
+    error: BaseException
 
     @classmethod
-    def of(cls, error: Exception) -> "Failure":
+    def of(cls, error: BaseException) -> "Failure":
         return cls(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)), error)
 
 
@@ -91,7 +91,7 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answers, targets: Te
     for name, start in starts.items():
         try:
             begun = start()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             results[name] = Failure.of(error)
             continue
         if isinstance(begun, GeneratorType):

@@ -1,5 +1,6 @@
 """Small pictures for the report: one image of each bucket and every method's map of it, so that no model is needed."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from saliometer.engine.run import Run
+from saliometer.files import put
 from saliometer.types import Samples
 
 
@@ -42,7 +44,6 @@ def _first_of_each(buckets: tuple[str, ...]) -> list[int]:
 
 
 def _savez(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial.npz")
-    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
-    partial.replace(path)
+    data = BytesIO()
+    np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
+    put(path, data.getvalue())

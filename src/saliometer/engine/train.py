@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer import registry
+from saliometer.files import put
 from saliometer.models.fit import LOSSES, Recipe, Watch, fit
 from saliometer.registry import one_of
 from saliometer.seeds import fork, scoped
@@ -59,6 +60,9 @@ def train(
     """
     one_of("loss", loss, LOSSES)
     one_of("labelling", labelling, LABELLINGS)
+    if restarts < 1 or epochs < 0 or limit < 0:
+        came = f"restarts {restarts}, epochs {epochs}, limit {limit}"
+        raise ValueError(f"{came}: wanted restarts of 1 or more, epochs and limit of 0 or more (0: the usual)")
     out.mkdir(parents=True, exist_ok=True)
     count = len(cycle(setting, "train")) * size(PER_BUCKET_TRAIN, setting)
     count = min(count, limit) if limit else count
@@ -82,7 +86,7 @@ def train(
             watch=told,
         )  # fmt: skip
         card = settled | vars(recipe) | {"attempt": attempt, "final_loss": final, "trained_on": device}
-        card |= examine(net, setting, seed=seed, labelling=labelling)
+        card |= examine(net, setting, seed=seed, labelling=labelling, sampler=sampler)
         if not best or (card["accepted"], card["accuracy"]) > (best["accepted"], best["accuracy"]):
             best = save(net, out / f"{setting}.safetensors", card)
         best = best | {"tried": attempt + 1}
@@ -101,12 +105,14 @@ def _so_far(path: Path, wanted: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return (card, card.get("tried", 0)) if same and path.with_suffix(".safetensors").exists() else ({}, 0)
 
 
-def examine(net: nn.Module, setting: str, *, seed: int = 0, labelling: str = "paper") -> dict[str, Any]:
+def examine(
+    net: nn.Module, setting: str, *, seed: int = 0, labelling: str = "paper", sampler: str = "disjoint"
+) -> dict[str, Any]:
     """What the acceptance rule asks, measured on the weights as they are stored: rounded to float16."""
     device = str(next(net.parameters()).device)
     stored = build(setting).to(device).eval()
     stored.load_state_dict({name: value.half().float() for name, value in net.state_dict().items()})
-    accuracy = _accuracy(stored, setting, seed, labelling, device)
+    accuracy = _accuracy(stored, setting, seed, labelling, sampler, device)
     changed, right = _pairs(stored, setting, seed, labelling, device)
     overall = sum(accuracy.values()) / len(accuracy)  # buckets are equally large
     cells = {thing: {b: sum(v) / len(v) for b, v in row.items()} for thing, row in right.items()}
@@ -133,10 +139,10 @@ def _predict(net: nn.Module, images: Tensor) -> Tensor:
         return torch.cat([net(part).argmax(1) for part in images.split(512)])
 
 
-def _accuracy(net: nn.Module, setting: str, seed: int, labelling: str, device: str) -> dict[str, float]:
+def _accuracy(net: nn.Module, setting: str, seed: int, labelling: str, sampler: str, device: str) -> dict[str, float]:
     """Per bucket, on images that neither training nor the benchmark uses."""
     count = size(PER_BUCKET_HELD_OUT, setting) * len(cycle(setting, "test"))
-    scene = draw(setting, "test", torch.arange(count, device=device), fork("held out", seed))
+    scene = draw(setting, "test", torch.arange(count, device=device), fork("held out", seed), sampler)
     predicted = torch.cat([_predict(net, scene[slice(i, i + 512)].images()) for i in range(0, count, 512)])
     right = (predicted == labels_of(setting, scene.buckets, labelling)).double()
     return {str(number): right[scene.buckets == number].mean().item() for number in reasonings(setting)}
@@ -169,19 +175,13 @@ def save(net: nn.Module, path: Path, card: dict[str, Any]) -> dict[str, Any]:
         "parameters": sum(value.numel() for value in halves.values()),
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
     } | card
-    _replace(path, data)
+    put(path, data)
     _write_card(path.with_suffix(".json"), full)
     return full
 
 
 def _write_card(path: Path, card: dict[str, Any]) -> None:
-    _replace(path, (json.dumps(card, indent=1) + "\n").encode())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(data)
-    partial.replace(path)
+    put(path, (json.dumps(card, indent=1) + "\n").encode())
 
 
 def _digest(data: bytes | str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saliometer.files import put
 from saliometer.seeds import fork
 
 GENERATED_TOGETHER = 4
@@ -82,9 +84,9 @@ def _keep(path: Path | None, state: dict[str, Any], recipe: Recipe, seed: int, e
     if path is None:
         return
     kept = {name: part.state_dict() for name, part in state.items()}
-    partial = path.with_suffix(".partial")
-    torch.save(kept | {"recipe": asdict(recipe), "seed": seed, "epoch": epoch, "loss": loss}, partial)
-    partial.replace(path)
+    data = BytesIO()
+    torch.save(kept | {"recipe": asdict(recipe), "seed": seed, "epoch": epoch, "loss": loss}, data)
+    put(path, data.getvalue())
 
 
 def _resume(

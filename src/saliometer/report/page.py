@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from saliometer.engine.run import Run
+from saliometer.files import put
 
 if TYPE_CHECKING:
     from saliometer.report.view import View
@@ -15,12 +16,10 @@ FIRST = ("clean", "clean_positive", "authors")  # the order of definitions
 
 def write(run: Run, path: Path | None = None) -> Path:
     """Write the report of a run, by default as report.html in its folder; the file is there in full or not at all."""
-    text = page(run)
     path = path or run.folder / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(text.encode())
-    partial.replace(path)
+    if path.is_dir():
+        raise ValueError(f"'{path}' is a folder: the report wants a file, such as '{path / 'report.html'}'")
+    put(path, page(run).encode())
     return path
 
 

@@ -96,7 +96,8 @@ class View:
         found: dict[str, list[str]] = {}
         for standing in self.standings:
             for floor in floors if standing.rank else ():
-                if not self.primary.difference(standing.method, floor).low > 0:
+                gap = self.primary.difference(standing.method, floor)
+                if not (gap.value if math.isnan(gap.low) else gap.low) > 0:
                     found.setdefault(floor, []).append(standing.method)
                     break
         return found

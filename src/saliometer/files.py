@@ -1,0 +1,15 @@
+"""Files that are there in full or not at all."""
+
+import os
+from pathlib import Path
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write beside the path, then move into place; a kill leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
