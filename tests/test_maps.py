@@ -280,3 +280,8 @@ def test_a_monotone_change_of_the_map_changes_no_choice():
     chosen = top(maps, counts, seeds(6))
     for change in (torch.exp, lambda x: 3 * x - 7, lambda x: x**3, torch.atan):
         assert torch.equal(top(change(maps.double()), counts, seeds(6)), chosen)
+
+
+def test_numpy_arrays_are_taken():
+    maps = np.random.default_rng(0).random((4, 8, 8))
+    torch.testing.assert_close(checked(maps, "toy", IMAGES), torch.from_numpy(maps).float()[:, None])

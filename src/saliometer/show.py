@@ -156,7 +156,7 @@ def print_table(found: pa.Table, most: int = 40) -> None:
 
     console = Console()
     table = Table()
-    same = [name for name in found.column_names if found.num_rows > 1 and len(pc.unique(found[name])) == 1]
+    same = [name for name in found.column_names if name != "value" and len(pc.unique(found[name])) == 1]
     if len(found.column_names) > 8:  # all columns of rows: what is the same everywhere is said once
         console.print(", ".join(f"{name} {found[name][0].as_py()}" for name in same if found[name][0].as_py()))
         found = found.drop_columns(same)
