@@ -141,11 +141,12 @@ def scores(
     note: str = "",
 ) -> Iterator[Scores]:
     """Every metric in every definition; undefined values are NaN, and the notes say why."""
-    odd = complaints(maps)
+    odd, roles = complaints(maps), samples.roles.tolist()
     for definition in definitions:
         flat = collapsed(maps, definition, rendering)
         empty = dead(flat, definition)
         flat = flat.where(~empty[:, None, None], 0)
+        empties = ["scored as empty" if e and not o else "" for e, o in zip(empty.tolist(), odd, strict=True)]
         starts = {
             name: partial(registry.metrics[name].function, flat, samples, definition=definition, region=region)
             for name in metrics
@@ -155,9 +156,8 @@ def scores(
                 raise RuntimeError(f"metric '{name}' failed: {values.message}\n{values.traceback}")
             facts = registry.metrics[name].facts
             values = values.double().where(~empty, facts.dead)
-            missing = [_missing(facts.needs, roles) for roles in samples.roles.tolist()]
+            missing = [_missing(facts.needs, shown) for shown in roles]
             values = values.where(torch.tensor([not m for m in missing], device=values.device), float("nan"))
-            empties = ["scored as empty" if e and not o else "" for e, o in zip(empty.tolist(), odd, strict=True)]
             notes = [
                 "; ".join(filter(None, parts)) for parts in zip([note] * len(odd), odd, empties, missing, strict=True)
             ]
