@@ -91,6 +91,7 @@ def test_when_every_method_fails_there_are_still_the_controls(tmp_path: Path) ->
         (["explain", "--target", "2"], "Error: targets are 2..2, but model 'simple_cnn(seed=0)' has 2 classes, 0..1"),
         (["explain", "--image", "nowhere.png"], "Error: cannot read the image 'nowhere.png'"),
         (["train", "--restarts", "0"], "Error: restarts 0, epochs 0, limit 0: wanted restarts of 1 or more"),
+        (["train", "--rate", "0"], "Error: batch is 512 and rate 0.0: wanted 1 or more, and more than 0"),
         (["train", "--epochs", "-1"], "wanted restarts of 1 or more, epochs and limit of 0 or more"),
         (["bench", "--export-images", "x", "--models", "y"], "Error: --export-images writes the shipped benchmark"),
         (["explain", "--sample", "-1"], "Error: --sample -1: wanted 0 or more"),
@@ -168,11 +169,12 @@ def test_report_is_written_again_from_the_folder_alone(run: Path, tmp_path: Path
 
 def test_train_keeps_weights_with_a_card_and_says_when_they_are_not_accepted(tmp_path: Path) -> None:
     words = ["--setting", "simple-fr", "--limit", "240", "--epochs", "1", "--restarts", "1", "--out", tmp_path]
+    words += ["--batch", "128", "--rate", "0.0001"]
     result = call("train", "textbox", *words)
     assert result.exit_code == 1
     assert "simple-fr: NOT accepted" in result.stdout
     card = json.loads((tmp_path / "simple-fr.json").read_text())
-    assert card["images"] == 240
+    assert (card["images"], card["batch"], card["rate"]) == (240, 128, 0.0001)
     assert set(card["reliance"]) == {"text", "box1", "box2"}
     assert set(card["accuracy_per_bucket"]) == {str(n) for n in range(1, 13)}
     assert (tmp_path / "simple-fr.safetensors").stat().st_size < 1_500_000  # float16

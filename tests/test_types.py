@@ -68,13 +68,6 @@ def test_explaining_sets_the_targets_and_leaves_the_labels():
     assert explained.ids == TWO.ids
 
 
-def test_moving_samples_moves_every_tensor():
-    moved = TWO.to("meta")
-    tensors = (moved.batch.images, moved.batch.targets, moved.batch.seeds, moved.labels, moved.objects)
-    assert {tensor.device.type for tensor in (*tensors, moved.boxes, moved.roles)} == {"meta"}
-    assert moved.boxed.device.type == "meta"
-
-
 def test_a_models_input_goes_back_to_pixels_channel_by_channel():
     model = model_of(fixture_l(), mean=(0.5, 0.25, 0.0), std=(0.5, 0.25, 2.0))
     pixels = torch.rand(2, 3, 4, 4)

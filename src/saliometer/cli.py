@@ -173,6 +173,8 @@ def train(
     labelling: Labelling = "paper",
     sampler: Sampler = "disjoint",
     epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
+    batch: Annotated[int, typer.Option(help="Images a step.")] = 512,
+    rate: Annotated[float, typer.Option(help="Adam's learning rate at the start.")] = 1e-3,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,
     out: Annotated[Path, typer.Option(help="Where weights and cards go; the same command goes on there.")] = Path(
@@ -199,7 +201,7 @@ def train(
         with progress() as watch:
             cards[name] = fit(
                 name, out, seed=seed, device=place, loss=loss, labelling=labelling, sampler=sampler, epochs=epochs,
-                limit=limit, restarts=restarts, watch=watch,
+                batch=batch, rate=rate, limit=limit, restarts=restarts, watch=watch,
             )  # fmt: skip
         if not as_json:
             verdict = "accepted" if cards[name]["accepted"] else "NOT accepted"

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Watch = Callable[[float, str], None]
+from saliometer.types import Watch
+
 LINE_EVERY = 10.0  # seconds, where there is no terminal
 
 

@@ -24,9 +24,6 @@ class Batch:
     def __getitem__(self, part: slice) -> "Batch":
         return Batch(self.images[part], self.targets[part], self.seeds[part])
 
-    def to(self, device: torch.device | str) -> "Batch":
-        return Batch(self.images.to(device), self.targets.to(device), self.seeds.to(device))
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -45,10 +42,6 @@ class Samples:
 
     def explaining(self, targets: Tensor) -> "Samples":
         return replace(self, batch=replace(self.batch, targets=targets))
-
-    def to(self, device: torch.device | str) -> "Samples":
-        tensors = {name: getattr(self, name).to(device) for name in ("batch", "labels", "objects", "boxes", "roles")}
-        return replace(self, **tensors)
 
     @cached_property
     def boxed(self) -> Tensor:
@@ -83,7 +76,7 @@ class Model:
     name: str
     net: nn.Module
     cam_layer: str  # the layer that CAM methods read, as named_modules() calls it
-    fingerprint: str  # of name and weights: part of every cache key
+    fingerprint: str  # the SHA-256 of its weights, or empty where nobody needs it
     mean: tuple[float, ...] = (0.0,)  # with std, low, high: from pixels in [0, 1] to the model's input and back
     std: tuple[float, ...] = (1.0,)
     low: float = 0.0  # the smallest and largest value an input can take
@@ -128,5 +121,6 @@ class Features:
     layer: str
 
 
+Watch = Callable[[float, str], None]  # told the share done and what is running
 Question = Logits | Gradients | Features
 Asking = Generator[Question, Tensor, Tensor]  # what a method or metric that yields its questions is

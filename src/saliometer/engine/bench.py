@@ -1,7 +1,7 @@
 """The ground-truth benchmark: every method on seven models whose reasoning is known, scored per image."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,10 @@ from saliometer.engine.train import train
 from saliometer.files import put
 from saliometer.summary import Scores, Standing, oddities, problems, standings
 from saliometer.tasks.textbox import SETTINGS
-from saliometer.types import PRIMARY, Samples
+from saliometer.types import PRIMARY, Samples, Watch
 
 METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
 ALIGN = 4  # with passes of a multiple of 4 images, maps on the CPU come out the same to the bit for any batch size
-Watch = Callable[[float, str], None]  # (share done, what is running)
 
 
 @dataclass(repr=False)

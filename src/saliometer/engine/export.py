@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from saliometer.engine import shipped
 from saliometer.engine.answer import Answers
 from saliometer.engine.request import Request, fixed
 from saliometer.engine.run import Unit
+from saliometer.types import Watch
 
 GUIDE = """# The TextBox benchmark of saliometer, {version}
 
@@ -31,7 +31,7 @@ in the order of the images here, or in any order or number with `SETTING.ids` be
 """
 
 
-def export(request: Request, folder: Path, watch: Callable[[float, str], None] = lambda share, text: None) -> str:
+def export(request: Request, folder: Path, watch: Watch = lambda share, text: None) -> str:
     """Write everything to `folder`; returns '' or what was left out and why."""
     (folder / "models").mkdir(parents=True, exist_ok=True)
     lacking = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from saliometer import registry
 from saliometer.files import put
-from saliometer.models.fit import LOSSES, Recipe, Watch, fit
+from saliometer.models.fit import LOSSES, Recipe, fit
 from saliometer.registry import one_of
 from saliometer.seeds import fork, scoped
 from saliometer.tasks.textbox import LABELLINGS, OBJECTS, VERSION, counterfactuals, cycle, draw, labels_of, reasonings
+from saliometer.types import Watch
 
 CLASSES, CHANNELS = 2, 3
 RESTARTS = 20
@@ -50,6 +51,8 @@ def train(
     labelling: str = "paper",
     sampler: str = "disjoint",
     epochs: int = 0,
+    batch: int = Recipe.batch,
+    rate: float = Recipe.rate,
     limit: int = 0,
     restarts: int = RESTARTS,
     watch: Watch = lambda share, text: None,
@@ -60,13 +63,15 @@ def train(
     """
     one_of("loss", loss, LOSSES)
     one_of("labelling", labelling, LABELLINGS)
+    if batch < 1 or not rate > 0:
+        raise ValueError(f"batch is {batch} and rate {rate}: wanted 1 or more, and more than 0")
     if restarts < 1 or epochs < 0 or limit < 0:
         came = f"restarts {restarts}, epochs {epochs}, limit {limit}"
         raise ValueError(f"{came}: wanted restarts of 1 or more, epochs and limit of 0 or more (0: the usual)")
     out.mkdir(parents=True, exist_ok=True)
     count = len(cycle(setting, "train")) * size(PER_BUCKET_TRAIN, setting)
     count = min(count, limit) if limit else count
-    recipe = Recipe(epochs or size(EPOCHS, setting), loss=loss)
+    recipe = Recipe(epochs or size(EPOCHS, setting), batch, rate, loss)
     scene = draw(setting, "train", torch.arange(count, device=device), seed, sampler)
     labels = labels_of(setting, scene.buckets, labelling)
     settled = {"setting": setting, "seed": seed, "labelling": labelling, "sampler": sampler, "images": count}

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from saliometer.files import put
 from saliometer.seeds import fork
+from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
 LOSSES = ("cross_entropy", "clipped")
-Watch = Callable[[float, str], None]  # (share done, what is running)
 
 
 @dataclass(frozen=True)
