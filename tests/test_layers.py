@@ -11,11 +11,12 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"types", "registry", "seeds", "maps", "perturb", "files"}
+CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "files"}
 ENGINE = {*CORE, *FAMILIES, "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
-    "types": set(),
+    "graph": set(),
+    "types": {"graph"},
     "registry": set(),
     "files": set(),
     "results": {"files"},

@@ -11,7 +11,7 @@ from saliometer import registry, results
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import Failure, Method, attributions
 from saliometer.registry import Spec
-from saliometer.types import ABSENT, Batch, Model, Samples
+from saliometer.types import ABSENT, Batch, Explained, Model, Samples
 
 CPU = torch.device("cpu")
 
@@ -162,11 +162,16 @@ def asked(text: str) -> Method:
 
 def explain(model: Model, batch: Batch, text: str, *, size: int = 0, truth: Tensor | None = None) -> Tensor:
     """(N, C, H, W): a method's attribution, or its failure raised."""
+    return explained(model, batch, text, size=size, truth=truth).maps
+
+
+def explained(model: Model, batch: Batch, text: str, *, size: int = 0, truth: Tensor | None = None) -> Explained:
+    """All that a method says, or its failure raised."""
     method = asked(text)
-    maps = attributions([method], Answers(model, CPU, size), batch, truth)[method.label]
-    if isinstance(maps, Failure):
-        raise AssertionError(maps.traceback)
-    return maps
+    found = attributions([method], Answers(model, CPU, size), batch, truth)[method.label]
+    if isinstance(found, Failure):
+        raise AssertionError(found.traceback)
+    return found
 
 
 def quick(name: str) -> str:

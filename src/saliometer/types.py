@@ -1,11 +1,13 @@
 """The values that pass between stages: task -> model -> method -> map -> metric -> result."""
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+
+from saliometer.graph import Graph
 
 PRIMARY, SECONDARY, NEITHER, ABSENT = 1, 2, 0, -1  # the roles an object can play in one image's label
 
@@ -17,12 +19,13 @@ class Batch:
     images: Tensor  # (N, C, H, W) float32, as the model takes them
     targets: Tensor  # (N,) int64, the class each map explains
     seeds: Tensor  # (N,) int64, one per image, so that its noise does not depend on its neighbours
+    references: Tensor | None = None  # (R, C, H, W) other images of the data, for methods that compare with them
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, part: slice) -> "Batch":
-        return Batch(self.images[part], self.targets[part], self.seeds[part])
+        return Batch(self.images[part], self.targets[part], self.seeds[part], self.references)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,27 +80,74 @@ class Model:
     net: nn.Module
     cam_layer: str  # the layer that CAM methods read, as named_modules() calls it
     fingerprint: str  # the SHA-256 of its weights, or empty where nobody needs it
-    mean: tuple[float, ...] = (0.0,)  # with std, low, high: from pixels in [0, 1] to the model's input and back
+    mean: tuple[float, ...] = (0.0,)  # with std: input = (pixel - mean) / std
     std: tuple[float, ...] = (1.0,)
-    low: float = 0.0  # the smallest and largest value an input can take
+    low: float = 0.0  # the smallest and largest value a pixel can take
     high: float = 1.0
+    link: str = "softmax"  # from logits to probabilities: 'softmax' over classes or 'sigmoid' for each
 
     def logits(self, images: Tensor) -> Tensor:
+        """(N, classes). One logit z means two classes, "no" with score -z and "yes" with score z."""
         logits: Tensor = self.net(images)
-        return logits
+        return torch.cat((-logits, logits), 1) if logits.ndim == 2 and logits.shape[1] == 1 else logits
 
     def pixels(self, images: Tensor) -> Tensor:
         """Inputs of the model as pixel values in [0, 1]."""
-        mean, std = (images.new_tensor(values).view(1, -1, 1, 1) for values in (self.mean, self.std))
+        mean, std = (self.channels(images, values) for values in (self.mean, self.std))
         return images * std + mean
+
+    def bounds(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The smallest and largest value of each channel as the model takes it, (1, C or 1, 1, 1)."""
+        mean, std = (self.channels(images, values) for values in (self.mean, self.std))
+        return (self.low - mean) / std, (self.high - mean) / std
+
+    @staticmethod
+    def channels(images: Tensor, values: tuple[float, ...]) -> Tensor:
+        return images.new_tensor(values).view(1, -1, 1, 1)
+
+
+# Questions to the model. The engine packs images x copies into full batches; `ks` says which copies are wanted.
+
+Variants = Callable[[range], Tensor]  # ks -> altered copies of the batch, (len(ks), N, C, H, W); pure
+
+
+def each(variant: Callable[[int], Tensor]) -> Variants:
+    """For copies that are made one at a time: k -> (N, C, H, W)."""
+    return lambda ks: torch.stack([variant(k) for k in ks]) if len(ks) > 1 else variant(ks[0])[None]
+
+
+def unaltered(images: Tensor) -> Variants:
+    """The images themselves."""
+    return lambda ks: images.expand(len(ks), *images.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class At:
+    """A place inside the network: variants are what `layer` gives out, instead of what it gives out on the images."""
+
+    images: Tensor
+    layer: str
 
 
 @dataclass(frozen=True, eq=False)
 class Logits:
-    """A question to the model, answered as (count, N, classes)."""
+    """A question answered as (count, N, classes)."""
 
-    variant: Callable[[int], Tensor]  # k -> the k-th altered copy of the batch, (N, C, H, W); pure
+    variants: Variants
     count: int = 1
+
+
+SCORES = ("logit", "probability", "log_probability")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A question answered as (count, N): the score of each image's target."""
+
+    variants: Variants
+    count: int = 1
+    of: str = "logit"  # one of SCORES
+    at: At | None = None
 
 
 def whole(_: int, gradient: Tensor) -> Tensor:
@@ -106,11 +156,13 @@ def whole(_: int, gradient: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """A question answered as the sum over k of `take(k, gradient at variant(k))`, (N, C, H, W)."""
+    """A question answered as the sum over k of `take(k, gradient at variant k)`, (N, C, H, W)."""
 
-    variant: Callable[[int], Tensor]
+    variants: Variants
     count: int = 1
     take: Callable[[int, Tensor], Tensor] = whole
+    of: str = "logit"
+    at: At | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +173,28 @@ class Features:
     layer: str
 
 
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A question answered by a walk over the network's operations, (N, ...): `walk(graph, rows)` gets some images."""
+
+    images: Tensor
+    walk: Callable[[Graph, slice], Tensor]  # the graph fits the rows of the batch that it is to walk
+
+
+# What a method may say beside its maps.
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """Maps, how well they keep what the method promises, and what is odd about them."""
+
+    maps: Tensor  # (N, C or 1, H, W)
+    residual: Tensor | None = None  # (N,) how far the maps' sum is from what the method promises
+    promised: Tensor | None = None  # (N,) that sum
+    flags: Mapping[str, Tensor] = field(default_factory=dict)  # word -> (N,) bool
+    facts: Mapping[str, Tensor] = field(default_factory=dict)  # word -> (N,), such as a fit's R^2
+
+
 Watch = Callable[[float, str], None]  # told the share done and what is running
-Question = Logits | Gradients | Features
-Asking = Generator[Question, Tensor, Tensor]  # what a method or metric that yields its questions is
+Question = Logits | Scores | Gradients | Features | Walk
+Asking = Generator[Question, Tensor, Tensor | Explained]  # what a method or metric that yields its questions is

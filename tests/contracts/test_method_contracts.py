@@ -86,7 +86,7 @@ def test_a_map_is_the_same_whatever_fits_into_one_pass(name, size, toy_model, to
 @pytest.mark.parametrize("name", METHODS)
 def test_a_map_is_the_same_beside_other_methods(name, toy_model, toy_batch):
     methods = [asked(quick(other)) for other in METHODS]
-    together = attributions(methods, Answers(toy_model, CPU), toy_batch, TRUTH)[quick(name)]
+    together = attributions(methods, Answers(toy_model, CPU), toy_batch, TRUTH)[quick(name)].maps
     torch.testing.assert_close(together, maps_of(name, toy_model, toy_batch), **CLOSE)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import attributions
-from saliometer.types import Batch, Features, Gradients, Logits, Model
+from saliometer.types import Batch, Features, Gradients, Logits, Model, each
 from toys import CPU, Cramped, Formula, Spy, asked, flat, model_of, noise_batch, small_cnn
 
 
@@ -35,7 +35,7 @@ def slopes(net: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 
 
 def brightened(images: Tensor):
-    return lambda k: images * (1 + k / 10)
+    return each(lambda k: images * (1 + k / 10))
 
 
 def weighted(k: int, gradient: Tensor) -> Tensor:
@@ -73,13 +73,13 @@ def test_each_variant_is_made_once(model, batch):
         made.append(k)
         return batch.images
 
-    Answers(model, CPU, 10)({"toy": Logits(variant, 5)}, batch.targets)
+    Answers(model, CPU, 10)({"toy": Logits(each(variant), 5)}, batch.targets)
     assert made == list(range(5))
 
 
 def test_logits_may_be_asked_for_other_images_than_those_explained(model, batch):
     """A metric may crop or stack: the number of images is the variant's, not the targets'."""
-    found = Answers(model, CPU, 4)({"toy": Logits(lambda k: batch.images[:2], 3)}, batch.targets)["toy"]
+    found = Answers(model, CPU, 4)({"toy": Logits(each(lambda k: batch.images[:2]), 3)}, batch.targets)["toy"]
     assert found.shape == (3, 2, 3)
 
 
@@ -116,7 +116,7 @@ def test_the_network_sees_full_precision_and_repeatable_kernels(batch):
     torch.backends.cudnn.benchmark = True
     try:
         answers = Answers(model_of(Looks()), CPU)
-        answers({"a": Gradients(lambda k: batch.images), "b": Logits(lambda k: batch.images)}, batch.targets)
+        answers({"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets)
         answers.predicted(batch.images)
         assert torch.backends.cudnn.benchmark
     finally:
@@ -136,9 +136,9 @@ def test_gradient_input_x_gradient_and_grad_cam_share_one_pass(spy, model, batch
 
 def test_equal_images_share_a_pass_and_others_do_not(spy, model, batch):
     questions = {
-        "a": Gradients(lambda k: batch.images),
-        "b": Gradients(lambda k: batch.images.clone()),
-        "c": Gradients(lambda k: batch.images + 1),
+        "a": Gradients(each(lambda k: batch.images)),
+        "b": Gradients(each(lambda k: batch.images.clone())),
+        "c": Gradients(each(lambda k: batch.images + 1)),
     }
     found = Answers(model, CPU)(questions, batch.targets)
     assert spy.sizes == [5, 5]
@@ -149,7 +149,7 @@ def test_equal_images_share_a_pass_and_others_do_not(spy, model, batch):
 def test_nothing_is_shared_between_calls_for_the_targets_may_differ(spy, model, batch):
     answers = Answers(model, CPU)
     for targets in (batch.targets, (batch.targets + 1) % 3):
-        found = answers({"a": Gradients(lambda k: batch.images)}, targets)["a"]
+        found = answers({"a": Gradients(each(lambda k: batch.images))}, targets)["a"]
         torch.testing.assert_close(found, slopes(spy.net, batch.images, targets))
 
 
@@ -174,7 +174,7 @@ def test_the_predicted_class_has_the_highest_logit(spy, model, batch):
 QUESTIONS = {
     "gradients": lambda images: Gradients(brightened(images), 4, weighted),
     "logits": lambda images: Logits(brightened(images), 4),
-    "one gradient": lambda images: Gradients(lambda k: images),
+    "one gradient": lambda images: Gradients(each(lambda k: images)),
     "features": lambda images: Features(images, "net.3"),
 }
 
@@ -215,7 +215,7 @@ def test_filling_up_does_not_keep_a_batch_from_shrinking(batch):
 def test_one_image_that_does_not_fit_ends_the_run(batch):
     answers = Answers(model_of(Cramped(small_cnn(), most=0)), CPU, 16)
     with pytest.raises(MemoryError, match="one image of model 'toy' does not fit into cpu's memory"):
-        answers({"toy": Gradients(lambda k: batch.images)}, batch.targets)
+        answers({"toy": Gradients(each(lambda k: batch.images))}, batch.targets)
 
 
 # Failing
@@ -224,7 +224,7 @@ def test_one_image_that_does_not_fit_ends_the_run(batch):
 def test_any_other_error_of_the_network_is_its_askers_answer(batch):
     words = "mat1 and mat2 shapes cannot be multiplied"
     answers = Answers(model_of(Cramped(small_cnn(), most=0, words=words)), CPU, 16)
-    found = answers({"a": Gradients(lambda k: batch.images), "b": Logits(lambda k: batch.images)}, batch.targets)
+    found = answers({"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets)
     assert [str(error) for error in found.values()] == [words] * 2
     assert answers.size == 16
 
@@ -236,10 +236,10 @@ def broken(k: int, *_: object) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "question", [Gradients(broken, 3), Logits(broken, 3), Gradients(lambda k: torch.zeros(5, 3, 8, 8), 3, broken)]
+    "question", [Gradients(each(broken), 3), Logits(each(broken), 3), Gradients(each(lambda k: torch.zeros(5, 3, 8, 8)), 3, broken)]
 )
 def test_an_error_inside_a_question_fails_its_asker_alone(model, batch, question):
-    found = Answers(model, CPU)({"bad": question, "good": Gradients(lambda k: batch.images)}, batch.targets)
+    found = Answers(model, CPU)({"bad": question, "good": Gradients(each(lambda k: batch.images))}, batch.targets)
     assert isinstance(found["bad"], ZeroDivisionError)
     torch.testing.assert_close(found["good"], slopes(model.net, batch.images, batch.targets))
 
@@ -253,7 +253,7 @@ def test_a_layer_that_cannot_be_read_fails_its_asker_alone(batch, layer):
     model = model_of(spy, "net.3")
     questions = {
         "bad": Features(batch.images, layer),
-        "good": Gradients(lambda k: batch.images),
+        "good": Gradients(each(lambda k: batch.images)),
         "other": Features(batch.images, "net.3"),
     }
     found = Answers(model, CPU)(questions, batch.targets)
@@ -275,14 +275,14 @@ def test_two_layers_are_not_mixed_up(batch):
 
 
 def test_what_is_no_question_fails_its_asker_alone(model, batch):
-    found = Answers(model, CPU)({"bad": batch.images, "good": Gradients(lambda k: batch.images)}, batch.targets)
+    found = Answers(model, CPU)({"bad": batch.images, "good": Gradients(each(lambda k: batch.images))}, batch.targets)
     assert isinstance(found["bad"], Exception)
     assert isinstance(found["good"], Tensor)
 
 
 @pytest.mark.parametrize("question", [Gradients, Logits])
 def test_a_question_about_nothing_is_refused(model, batch, question):
-    found = Answers(model, CPU)({"toy": question(lambda k: batch.images, 0)}, batch.targets)["toy"]
+    found = Answers(model, CPU)({"toy": question(each(lambda k: batch.images), 0)}, batch.targets)["toy"]
     assert isinstance(found, Exception)
 
 
@@ -291,7 +291,7 @@ def test_a_network_without_a_logit_per_class_is_refused(batch):
         def forward(self, images: Tensor) -> Tensor:
             return images.mean((1, 2, 3))
 
-    found = Answers(model_of(Wrong()), CPU)({"toy": Gradients(lambda k: batch.images)}, batch.targets)["toy"]
+    found = Answers(model_of(Wrong()), CPU)({"toy": Gradients(each(lambda k: batch.images))}, batch.targets)["toy"]
     assert str(found) == "model 'toy' gave shape (5,), wanted (5, classes)"
 
 
@@ -303,7 +303,7 @@ def test_answers_are_laid_out_plainly_though_the_cpu_runs_channels_last(batch):
             layouts.append(images.is_contiguous(memory_format=torch.channels_last))
             return super().forward(images)
 
-    found = Answers(model_of(Looks(small_cnn())), CPU)({"toy": Gradients(lambda k: batch.images)}, batch.targets)
+    found = Answers(model_of(Looks(small_cnn())), CPU)({"toy": Gradients(each(lambda k: batch.images))}, batch.targets)
     assert layouts == [True]
     assert found["toy"].is_contiguous()
 
@@ -312,6 +312,6 @@ def test_double_precision_is_kept():
     batch = flat([1.0, 2.0])
     images = batch.images.double() + 1e-12
     found = Answers(model_of(Formula(lambda x: (x**2).sum(1))), CPU)(
-        {"toy": Gradients(lambda k: images)}, batch.targets
+        {"toy": Gradients(each(lambda k: images))}, batch.targets
     )["toy"]
     assert torch.equal(found, 2 * images)

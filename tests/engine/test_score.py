@@ -8,7 +8,7 @@ from saliometer import registry
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import Failure, Method, attributions, drive, repeatable, scores
 from saliometer.registry import Entry, Facts, Spec
-from saliometer.types import ABSENT, NEITHER, PRIMARY, SECONDARY, Batch, Gradients, Logits, Model
+from saliometer.types import ABSENT, NEITHER, PRIMARY, SECONDARY, Batch, Explained, Gradients, Logits, Model, each
 from toys import CPU, Formula, Spy, asked, explain, flat, model_of, noise_batch, samples_of, small_cnn
 
 
@@ -30,8 +30,8 @@ def test_a_generator_may_ask_twice_and_gets_each_answer_in_turn():
 
     def asks():
         images = flat([2.0]).images
-        slope = yield Gradients(lambda k: images)
-        logits = yield Logits(lambda k: images + slope / 6)
+        slope = yield Gradients(each(lambda k: images))
+        logits = yield Logits(each(lambda k: images + slope / 6))
         return slope.item(), logits[0, 0, 0].item()
 
     model = model_of(Formula(lambda x: (x**3).sum(1)))
@@ -43,11 +43,11 @@ def test_questions_of_one_round_share_a_pass_and_results_keep_the_order_asked_fo
     batch = noise_batch()
 
     def once():
-        return (yield Gradients(lambda k: batch.images)).sum().item()
+        return (yield Gradients(each(lambda k: batch.images))).sum().item()
 
     def twice():
-        first = yield Gradients(lambda k: batch.images)
-        second = yield Gradients(lambda k: batch.images)
+        first = yield Gradients(each(lambda k: batch.images))
+        second = yield Gradients(each(lambda k: batch.images))
         return torch.equal(first, second)
 
     found = drive({"twice": twice, "now": lambda: 1, "once": once}, Answers(model_of(spy), CPU), batch.targets)
@@ -66,11 +66,11 @@ def test_a_failure_stays_with_its_owner_wherever_it_happens(toy_model, toy_batch
         if when == "first question":
             raise ZeroDivisionError("here")
         variant = (lambda k: raising(ZeroDivisionError("here"))) if when == "question" else lambda k: toy_batch.images
-        yield Gradients(variant)
+        yield Gradients(each(variant))
         raise ZeroDivisionError("here")
 
     def good():
-        return (yield Gradients(lambda k: toy_batch.images))
+        return (yield Gradients(each(lambda k: toy_batch.images)))
 
     starts = {"bad": (lambda: raising(ZeroDivisionError("here"))) if when == "start" else bad, "good": good}
     found = drive(starts, Answers(toy_model, CPU), toy_batch.targets)
@@ -83,9 +83,9 @@ def test_a_failure_stays_with_its_owner_wherever_it_happens(toy_model, toy_batch
 def test_an_asker_may_catch_its_failure_and_ask_something_else(toy_model, toy_batch):
     def careful():
         try:
-            yield Gradients(lambda k: raising(ValueError("too far")))
+            yield Gradients(each(lambda k: raising(ValueError("too far"))))
         except ValueError as error:
-            logits = yield Logits(lambda k: toy_batch.images)
+            logits = yield Logits(each(lambda k: toy_batch.images))
             return str(error), logits.shape
 
     assert drive({"toy": careful}, Answers(toy_model, CPU), toy_batch.targets) == {"toy": ("too far", (1, 5, 3))}
@@ -111,7 +111,7 @@ def deletion(maps: Tensor, images: Tensor, targets: Tensor, steps: int):
         kept = places >= round(places.shape[1] * step / steps)
         return images * kept.view_as(maps)[:, None]
 
-    logits = yield Logits(erased, steps + 1)
+    logits = yield Logits(each(erased), steps + 1)
     curve = logits.softmax(-1)[:, torch.arange(len(maps)), targets]
     return torch.trapezoid(curve, dx=1 / steps, dim=0)
 
@@ -152,13 +152,13 @@ def test_a_method_with_a_wrong_shape_fails_and_the_others_go_on(toy_model, toy_b
         "ValueError: method 'own' returned shape (5, 192), wanted (5, 3, 8, 8), (5, 1, 8, 8) or (5, 8, 8): "
         "one value per pixel"
     )
-    assert isinstance(found["gradient"], Tensor)
+    assert isinstance(found["gradient"], Explained)
 
 
 def test_parameters_of_the_spec_reach_the_method(toy_model, toy_batch):
     found = attributions([asked("random(channels=3)"), asked("random")], Answers(toy_model, CPU), toy_batch)
-    assert found["random(channels=3)"].shape == (5, 3, 8, 8)
-    assert found["random"].shape == (5, 1, 8, 8)
+    assert found["random(channels=3)"].maps.shape == (5, 3, 8, 8)
+    assert found["random"].maps.shape == (5, 1, 8, 8)
 
 
 def test_a_method_that_follows_the_global_generator_is_not_repeatable(toy_model, toy_batch):
@@ -171,7 +171,7 @@ def test_a_method_that_follows_the_global_generator_is_not_repeatable(toy_model,
         (asked("random"), True),
         (asked("smooth_grad(draws=2)"), True),
     ):
-        maps = attributions([method], answers, toy_batch)[method.label]
+        maps = attributions([method], answers, toy_batch)[method.label].maps
         assert repeatable(method, answers, toy_batch, maps) is wanted
 
 
@@ -180,7 +180,7 @@ def test_a_nan_does_not_make_a_method_unrepeatable(toy_model, toy_batch):
         return batch.images / (batch.images > 0.5)
 
     method, answers = method_of(divides), Answers(toy_model, CPU)
-    maps = attributions([method], answers, toy_batch)["own"]
+    maps = attributions([method], answers, toy_batch)["own"].maps
     assert maps.isinf().any()
     assert repeatable(method, answers, toy_batch, maps)
 
@@ -206,7 +206,7 @@ def table(metrics: list[str], definitions: list[str], note: str = "", maps: Tens
     answers = Answers(model_of(small_cnn()), CPU)
     found = scores(
         strange() if maps is None else maps, "heat", SAMPLES, answers, metrics=metrics, definitions=definitions,
-        region="box", note=note,
+        region="box", said=[note] * len(SAMPLES),
     )  # fmt: skip
     return {(one.metric, one.definition): one for one in found}
 
@@ -273,7 +273,7 @@ def test_a_metric_that_fails_is_our_fault_and_ends_the_run(monkeypatch):
 def test_a_metric_may_ask_the_model_in_a_scored_run(monkeypatch):
     def confidence(maps, samples, *, definition: str = "clean", region: str = "box"):
         """The target's logit on a black image, for every map."""
-        logits = yield Logits(lambda k: torch.zeros(len(maps), 3, 8, 8))
+        logits = yield Logits(each(lambda k: torch.zeros(len(maps), 3, 8, 8)))
         return logits[0, torch.arange(len(maps)), samples.batch.targets]
 
     monkeypatch.setitem(registry.metrics._load(), "confidence", Entry("confidence", confidence, Facts(better="higher")))

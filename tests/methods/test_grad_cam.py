@@ -73,7 +73,7 @@ def test_two_layers_in_one_call_keep_their_own_maps():
     texts = ["grad_cam(layer=z_first,relu=none)", "grad_cam(layer=a_last,relu=none)"]
     together = attributions([asked(text) for text in texts], Answers(model, CPU), batch)
     for text in texts:
-        torch.testing.assert_close(together[asked(text).label], explain(model, batch, text))
+        torch.testing.assert_close(together[asked(text).label].maps, explain(model, batch, text))
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,18 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saliometer.engine.device import BATCH, exact, memory_format
-from saliometer.registry import unknown
-from saliometer.types import Features, Gradients, Logits, Model, Question
+from saliometer.engine.tail import Tail
+from saliometer.graph import Graph, captured
+from saliometer.registry import one_of, unknown
+from saliometer.types import SCORES, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
 Answer = Tensor | Exception
 Heard = tuple[Tensor, dict[str, Tensor]]  # gradients at the images; activations and gradients by layer
 Seen = tuple[Tensor, Heard]
+Several = Logits | Scores | Gradients  # questions about several copies of the batch
 
 
 class Answers:
@@ -56,21 +60,25 @@ class Answers:
         """(N,) int64: the class with the highest logit."""
         self.asked, self.doing = self.asked + len(images), "prediction"
         with exact():
-            return self._logits(Logits(lambda _: images))[0].argmax(1)
+            return self._logits(Logits(unaltered(images)))[0].argmax(1)
 
     def classes(self, images: Tensor) -> int:
         """How many logits the model gives."""
         with exact():
-            return self._logits(Logits(lambda _: images)).shape[2]
+            return self._logits(Logits(unaltered(images))).shape[2]
 
     def _answer(self, question: Question, targets: Tensor, seen: list[Seen], layers: list[str]) -> Tensor:
         if isinstance(question, Logits):
             return self._logits(question)
+        if isinstance(question, Scores):
+            return self._scores(question, targets)
         if isinstance(question, Features):
             features = self._once(question.images, targets, seen, layers)[1]
             return features[self._passed(question.layer, features)].clone()  # others may get the same
-        if question.count == 1:
-            return question.take(0, self._once(question.variant(0), targets, seen, layers)[0].clone())
+        if isinstance(question, Walk):
+            return self._walk(question)
+        if question.count == 1 and question.of == "logit" and question.at is None:
+            return question.take(0, self._once(question.variants(range(1))[0], targets, seen, layers)[0].clone())
         return self._gradients(question, targets)
 
     def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], layers: list[str]) -> Heard:
@@ -90,74 +98,142 @@ class Answers:
             raise LookupError(f"model '{self.model.name}': layer '{layer}' has no part in the score; name another")
         return layer
 
+    def _logits(self, question: Logits) -> Tensor:
+        def run(images: Tensor, _: slice) -> tuple[Tensor]:
+            with torch.no_grad():
+                return (self._checked(self.model.logits(images), len(images)),)
+
+        return torch.cat([self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question)])
+
+    def _scores(self, question: Scores, targets: Tensor) -> Tensor:
+        one_of("score", question.of, SCORES)
+        tail = self._tail(question)
+        found: list[Tensor] = []
+        for ks, packed in self._packs(question):
+            wanted = targets.repeat(len(ks))
+
+            def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
+                with torch.no_grad():
+                    logits = self._checked(tail(images, rows), len(images))
+                    return (self._score(logits, self._filled_up(wanted[rows]), question.of),)
+
+            found.append(self._in_parts(run, packed)[0].view(len(ks), -1))
+        return torch.cat(found)
+
     def _gradients(self, question: Gradients, targets: Tensor) -> Tensor:
+        one_of("score", question.of, SCORES)
+        tail = self._tail(question)
         total: Tensor | None = None
-        for ks, images in self._packs(question, len(targets)):
-            slopes, _ = self._backward(images, targets.repeat(len(ks)), [])
-            for k, part in zip(ks, slopes.split(len(targets)), strict=True):  # in order, whatever the packing
+        for ks, packed in self._packs(question):
+            wanted = targets.repeat(len(ks))
+
+            def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
+                with torch.inference_mode(False), torch.enable_grad():
+                    images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
+                    logits = self._checked(tail(images, rows), len(images))
+                    score = self._surrogate(logits, self._filled_up(wanted[rows]), question.of)
+                    return (self._reached(*torch.autograd.grad(score, [images], allow_unused=True)).contiguous(),)
+
+            (slopes,) = self._in_parts(run, packed)
+            for k, part in zip(ks, slopes.unflatten(0, (len(ks), -1)), strict=True):  # in order, whatever the packing
                 taken = question.take(k, part)
-                total = taken if total is None else total.add_(taken)
+                total = taken.clone() if total is None else total.add_(taken)
         if total is None:
             raise ValueError("a question with a count of 0 has no answer")
         return total
 
-    def _logits(self, question: Logits) -> Tensor:
-        def run(images: Tensor, _: Tensor) -> tuple[Tensor]:
-            with torch.no_grad():
-                return (self._checked(self.model.logits(images), len(images)),)
-
-        logits: list[Tensor] = []
-        first = question.variant(0)
-        for ks, images in self._packs(question, len(first), first):
-            (outputs,) = self._in_parts(run, images, torch.zeros(len(images), device=self.device))
-            logits.extend(outputs.split(len(images) // len(ks)))
-        return torch.stack(logits)
-
-    def _packs(
-        self, question: Logits | Gradients, count: int, first: Tensor | None = None
-    ) -> Iterator[tuple[range, Tensor]]:
-        """As many variants at a time as fit into one batch."""
-        together = max(1, self.size // count)
+    def _packs(self, question: Several) -> Iterator[tuple[range, Tensor]]:
+        """As many copies at a time as fit into one batch, as rows."""
+        if not question.count:
+            return
+        first = question.variants(range(1))  # says how many images a copy has
+        together = max(1, self.size // first.shape[1])
         for start in range(0, question.count, together):
             ks = range(start, min(start + together, question.count))
-            variants = [first if k == 0 and first is not None else question.variant(k) for k in ks]
-            yield ks, torch.cat(variants) if len(ks) > 1 else variants[0]
+            rest = ks if start else ks[1:]
+            made = question.variants(rest) if rest else first
+            yield ks, (torch.cat((first, made)) if rest and not start else made).flatten(0, 1)
+
+    def _tail(self, question: Scores | Gradients) -> Callable[[Tensor, slice], Tensor]:
+        """From rows of variants to logits: through the whole network, or from the layer they stand for."""
+        if question.at is None:
+            return lambda images, _: self.model.logits(images)
+        self._passed(question.at.layer, {question.at.layer: question.at.images})
+        return Tail(self.model, question.at, self.size, self.align)
+
+    def _walk(self, question: Walk) -> Tensor:
+        def run(images: Tensor, rows: slice) -> tuple[Tensor]:
+            with torch.inference_mode(False), torch.no_grad():
+                return (question.walk(self._graph(images), rows),)
+
+        align, self.align = self.align, 1  # what walks has other tensors beside the images, one for each
+        try:
+            return self._in_parts(run, question.images)[0]
+        finally:
+            self.align = align
+
+    def _graph(self, images: Tensor) -> Graph:
+        return captured(self.model.net, self.model.logits, images)
+
+    def _score(self, logits: Tensor, targets: Tensor, of: str) -> Tensor:
+        if of == "logit":
+            return logits.gather(1, targets[:, None])[:, 0]
+        odds = self._odds(logits, targets)
+        return odds.sigmoid() if of == "probability" else F.logsigmoid(odds)
+
+    def _surrogate(self, logits: Tensor, targets: Tensor, of: str) -> Tensor:
+        """A number whose gradient is the scores'; for a probability, one that a saturated softmax does not lose."""
+        if of == "probability":
+            odds = self._odds(logits, targets)
+            return (odds * (F.logsigmoid(odds) + F.logsigmoid(-odds)).exp().detach()).sum()
+        return self._score(logits, targets, of).sum()
+
+    def _odds(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """(N,): the logarithm of p / (1 - p) for each target's probability p."""
+        own = logits.gather(1, targets[:, None])[:, 0]
+        if self.model.link == "sigmoid" or logits.shape[1] == 1:
+            return own
+        return own - logits.scatter(1, targets[:, None], -torch.inf).logsumexp(1)
+
+    def _reached(self, slope: Tensor | None) -> Tensor:
+        if slope is None:
+            raise ValueError(f"model '{self.model.name}': no gradient reaches the images from the score")
+        return slope
 
     def _backward(self, images: Tensor, targets: Tensor, layers: list[str]) -> Heard:
         """Gradients of the targets' logits at the images; for each layer (2, N, ...), activations and gradients."""
 
         names: list[str] = []  # of the layers that have a part in the score
 
-        def run(images: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+        def run(images: Tensor, rows: slice) -> tuple[Tensor, ...]:
             with torch.inference_mode(False), torch.enable_grad(), _listening(self.model, layers) as heard:
                 images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
                 logits = self._checked(self.model.logits(images), len(images))
-                score = logits.gather(1, targets.clone()[:, None]).sum()
+                score = logits.gather(1, self._filled_up(targets[rows]).clone()[:, None]).sum()
                 slope, *slopes = torch.autograd.grad(score, [images, *heard.values()], allow_unused=True)
-            if slope is None:
-                raise ValueError(f"model '{self.model.name}': no gradient reaches the images from the score")
             pairs = {
                 name: torch.stack((output.detach(), slopes[place]))
                 for place, (name, output) in enumerate(heard.items())
                 if slopes[place] is not None
             }
             names[:] = pairs
-            return (slope.contiguous(), *pairs.values())
+            return (self._reached(slope).contiguous(), *pairs.values())
 
-        slopes, *features = self._in_parts(run, images, targets)
+        slopes, *features = self._in_parts(run, images)
         return slopes, dict(zip(names, features, strict=True))
 
-    def _in_parts(
-        self, run: Callable[[Tensor, Tensor], tuple[Tensor, ...]], images: Tensor, targets: Tensor
-    ) -> tuple[Tensor, ...]:
+    def _in_parts(self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor) -> tuple[Tensor, ...]:
+        """`run` on as many rows as fit; its first result has rows in front, the others behind one dimension."""
         parts: list[tuple[Tensor, ...]] = []
         start = 0
         while start < len(images):
-            part = slice(start, start + self.size)
+            rows = slice(start, min(start + self.size, len(images)))
             try:
-                count = len(images[part])
-                packed = self._filled_up(images[part]).to(self.device, memory_format=memory_format(self.device))
-                found = run(packed, self._filled_up(targets[part]))
+                count = len(images[rows])
+                packed = self._filled_up(images[rows]).to(self.device)
+                if packed.ndim == 4:
+                    packed = packed.contiguous(memory_format=memory_format(self.device))
+                found = run(packed, rows)
             except RuntimeError as error:
                 self._back_off(error)
                 continue
@@ -194,7 +270,7 @@ class Answers:
 
 def _distinct(questions: Iterable[Question]) -> int:
     """How many variants are asked about, those of single questions taken for the same."""
-    counts = [question.count if isinstance(question, Logits | Gradients) else 1 for question in questions]
+    counts = [question.count if isinstance(question, Several) else 1 for question in questions]
     return sum(count for count in counts if count > 1) + (1 in counts)
 
 

@@ -1,5 +1,6 @@
 """The ground-truth benchmark: every method on seven models whose reasoning is known, scored per image."""
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +20,13 @@ from saliometer.engine.own import OwnMethod
 from saliometer.engine.request import TASK, Request, default_folder, fixed
 from saliometer.engine.resolve import Asked, free, resolve
 from saliometer.engine.run import Run, Unit
-from saliometer.engine.score import Failure, Method, attributions, repeatable, scores
+from saliometer.engine.score import Failure, Method, attributions, promise, remarks, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
 from saliometer.files import put
 from saliometer.summary import Scores, Standing, oddities, problems, standings
 from saliometer.tasks.textbox import SETTINGS
-from saliometer.types import PRIMARY, Samples, Watch
+from saliometer.types import PRIMARY, Explained, Samples, Watch
 
 METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
 ALIGN = 4  # with passes of a multiple of 4 images, maps on the CPU come out the same to the bit for any batch size
@@ -210,23 +211,23 @@ def one_unit(
     if request.target == "predicted":
         samples = samples.explaining(answers.predicted(samples.batch.images))
     truth = samples.region(PRIMARY, request.region)
-    found: dict[str, Tensor | Failure] = attributions(
+    found: dict[str, Explained | Failure] = attributions(
         [m for m in wanted if isinstance(m, Method)], answers, samples.batch, truth
     )
     found |= {m.label: m.maps(unit.setting, samples) for m in wanted if isinstance(m, Given)}
     if unit.start == 0:
         keep_scene(run, unit.setting, samples)
     for method in wanted:
-        maps = found[method.label]
-        if isinstance(maps, Failure):
-            put(run.failure(unit, method.label), maps.traceback.encode())
-            outcome.failed.setdefault(method.label, maps.message)
+        explained = found[method.label]
+        if isinstance(explained, Failure):
+            put(run.failure(unit, method.label), explained.traceback.encode())
+            outcome.failed.setdefault(method.label, explained.message)
             continue
-        note = _random_note(run, method, answers, samples, maps)
+        note = _random_note(run, method, answers, samples, explained.maps)
         if unit.start == 0:
-            keep_thumbnails(run, unit.setting, method.label, maps)
+            keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
-        _keep(request, run, unit, method, samples, maps, answers, note)  # last: with it, the unit is finished
+        _keep(request, run, unit, method, samples, explained, answers, note)  # last: with it, the unit is finished
 
 
 def _random_note(run: Run, method: Method | Given, answers: Answers, samples: Samples, maps: Tensor) -> str:
@@ -241,18 +242,18 @@ def _random_note(run: Run, method: Method | Given, answers: Answers, samples: Sa
 
 
 def _keep(
-    request: Request, run: Run, unit: Unit, method: Method | Given, samples: Samples, maps: Tensor, answers: Answers,
-    note: str,
+    request: Request, run: Run, unit: Unit, method: Method | Given, samples: Samples, explained: Explained,
+    answers: Answers, note: str,
 ) -> None:  # fmt: skip
     constant = {
         "task": TASK, "setting": unit.setting, "model": answers.model.name, "method": method.label,
         "target": request.target, "condition": "",
     }  # fmt: skip
-    blocks = []
-    for score in scores(
-        maps, method.rendering, samples, answers, metrics=METRICS, definitions=request.definitions,
-        region=request.region, note=note,
-    ):  # fmt: skip
+    blocks, said = [], remarks(explained, note)
+    for score in itertools.chain(promise(explained, said), scores(
+        explained.maps, method.rendering, samples, answers, metrics=METRICS, definitions=request.definitions,
+        region=request.region, said=said,
+    )):  # fmt: skip
         named = {"metric": score.metric, "definition": score.definition, "region": score.region}
         values = np.asarray(score.values.cpu(), dtype=np.float64)
         blocks.append(results.block(constant | named, samples.ids, samples.buckets, values, score.notes))

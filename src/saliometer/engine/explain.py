@@ -45,7 +45,7 @@ def explain(
         if isinstance(found.error, ValueError | LookupError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
-    return found if channels else found.sum(1)
+    return found.maps if channels else found.maps.sum(1)
 
 
 def _check_targets(targets: Tensor, answers: Answers, images: Tensor) -> None:

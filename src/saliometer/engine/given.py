@@ -13,7 +13,7 @@ from saliometer.engine.request import Request
 from saliometer.engine.score import Failure
 from saliometer.maps import checked
 from saliometer.tasks.textbox import cycle
-from saliometer.types import Samples
+from saliometer.types import Explained, Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Given:
             places[setting] = {str(sample): place for place, sample in enumerate(ids.tolist())}
         return cls(name, hashlib.sha256(data).hexdigest(), arrays, places)
 
-    def maps(self, setting: str, samples: Samples) -> Tensor | Failure:
+    def maps(self, setting: str, samples: Samples) -> Explained | Failure:
         places = self.places[setting]
         lacking = [sample for sample in samples.ids if sample not in places]
         try:
@@ -70,6 +70,6 @@ class Given:
                     f"maps '{self.label}', {setting}: no map for {len(lacking)} samples, first {lacking[0]}"
                 )
             chosen = self.arrays[setting][[places[sample] for sample in samples.ids]]
-            return checked(chosen, self.label, samples.batch.images)
+            return Explained(checked(chosen, self.label, samples.batch.images))
         except ValueError as error:
             return Failure.of(error)

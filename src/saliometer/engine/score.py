@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -14,7 +14,7 @@ from saliometer import registry
 from saliometer.engine.answer import Answers
 from saliometer.maps import checked, collapsed, complaints, dead
 from saliometer.registry import Entry, Spec
-from saliometer.types import PRIMARY, SECONDARY, Asking, Batch, Model, Question, Samples
+from saliometer.types import PRIMARY, SECONDARY, Asking, Batch, Explained, Model, Question, Samples
 
 ROLE_NAMES = {PRIMARY: "primary", SECONDARY: "secondary"}
 
@@ -110,14 +110,15 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answers, targets: Te
 
 def attributions(
     methods: Sequence[Method], answers: Answers, batch: Batch, truth: Tensor | None = None
-) -> dict[str, Tensor | Failure]:
-    """(N, C, H, W) for each method, or why it failed."""
+) -> dict[str, Explained | Failure]:
+    """Maps (N, C, H, W) and what goes with them for each method, or why it failed."""
     starts = {m.label: partial(m.start, answers.model, batch, truth) for m in methods}
     results = drive(starts, answers, batch.targets)
-    for name, maps in results.items():
-        if not isinstance(maps, Failure):
+    for name, found in results.items():
+        if not isinstance(found, Failure):
             try:
-                results[name] = checked(maps, name, batch.images)
+                explained = found if isinstance(found, Explained) else Explained(found)
+                results[name] = replace(explained, maps=checked(explained.maps, name, batch.images))
             except ValueError as error:
                 results[name] = Failure.of(error)
     return results
@@ -126,7 +127,7 @@ def attributions(
 def repeatable(method: Method, answers: Answers, batch: Batch, maps: Tensor) -> bool:
     """Whether the method gives the same maps when called again on the same batch."""
     again = attributions([method], answers, batch)[method.label]
-    return not isinstance(again, Failure) and torch.equal(again.nan_to_num(), maps.nan_to_num())
+    return not isinstance(again, Failure) and torch.equal(again.maps.nan_to_num(), maps.nan_to_num())
 
 
 def scores(
@@ -138,10 +139,11 @@ def scores(
     metrics: Sequence[str],
     definitions: Sequence[str],
     region: str,
-    note: str = "",
+    said: Sequence[str] = (),
 ) -> Iterator[Scores]:
     """Every metric in every definition; undefined values are NaN, and the notes say why."""
     odd, roles = complaints(maps), samples.roles.tolist()
+    said = said or [""] * len(odd)
     for definition in definitions:
         flat = collapsed(maps, definition, rendering)
         empty = dead(flat, definition)
@@ -159,9 +161,25 @@ def scores(
             missing = [_missing(facts.needs, shown) for shown in roles]
             values = values.where(torch.tensor([not m for m in missing], device=values.device), float("nan"))
             notes = [
-                "; ".join(filter(None, parts)) for parts in zip([note] * len(odd), odd, empties, missing, strict=True)
+                "; ".join(filter(None, parts)) for parts in zip(said, odd, empties, missing, strict=True)
             ]
             yield Scores(name, definition, region, values, notes)
+
+
+def promise(explained: Explained, said: Sequence[str]) -> Iterator[Scores]:
+    """How far the maps are from what their method promises, relative to that; nothing where it promises nothing."""
+    if explained.residual is not None and explained.promised is not None:
+        relative = explained.residual.double().abs() / explained.promised.double().abs().clamp(min=1e-6)
+        yield Scores("residual", "relative", "", relative, list(said))
+
+
+def remarks(explained: Explained, note: str = "") -> list[str]:
+    """What the method itself says of each map, in the words of its flags."""
+    words = {word: given.tolist() for word, given in explained.flags.items()}
+    return [
+        "; ".join(filter(None, [note, *(word for word in words if words[word][place])]))
+        for place in range(len(explained.maps))
+    ]
 
 
 def _missing(needed: tuple[int, ...], roles: list[int]) -> str:

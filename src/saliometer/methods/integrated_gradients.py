@@ -7,7 +7,7 @@ from torch import Tensor
 
 from saliometer.perturb import filled
 from saliometer.registry import method, one_of
-from saliometer.types import Asking, Batch, Gradients, Model
+from saliometer.types import Asking, Batch, Gradients, Model, each
 
 Points = tuple[list[float], list[float]]  # where on the way from 0 to 1, and with which weight
 
@@ -54,4 +54,4 @@ def integrated_gradients(
     def weighted(k: int, slope: Tensor) -> Tensor:
         return weights[k] * slope
 
-    return way * (yield Gradients(between, steps, weighted))
+    return way * (yield Gradients(each(between), steps, weighted))

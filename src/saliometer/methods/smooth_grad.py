@@ -4,7 +4,7 @@ from torch import Tensor
 
 from saliometer.registry import method, one_of
 from saliometer.seeds import normal
-from saliometer.types import Asking, Batch, Gradients, Model
+from saliometer.types import Asking, Batch, Gradients, Model, each
 
 
 @method(random=True, quick={"draws": 3}, rendering="gray")
@@ -25,4 +25,4 @@ def smooth_grad(
     def taken(_: int, slope: Tensor) -> Tensor:
         return slope.square() if squared else slope
 
-    return (yield Gradients(noisy, draws, taken)) / draws
+    return (yield Gradients(each(noisy), draws, taken)) / draws
