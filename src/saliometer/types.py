@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from saliometer.graph import Graph
+from saliometer.graph import Network
 
 PRIMARY, SECONDARY, NEITHER, ABSENT = 1, 2, 0, -1  # the roles an object can play in one image's label
 
@@ -174,11 +174,19 @@ class Features:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """A question answered by a walk over the network's operations, (N, ...): `walk(graph, rows)` gets some images."""
+class Activations:
+    """A question answered as (N, ...): what a layer gives out on any images, however many; no backward pass."""
 
     images: Tensor
-    walk: Callable[[Graph, slice], Tensor]  # the graph fits the rows of the batch that it is to walk
+    layer: str
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A question answered by a walk over the network's operations, (N, ...)."""
+
+    images: Tensor
+    walk: Callable[[Network, slice], Tensor]  # is told which rows of the batch it is to walk for
 
 
 # What a method may say beside its maps.
@@ -196,5 +204,5 @@ class Explained:
 
 
 Watch = Callable[[float, str], None]  # told the share done and what is running
-Question = Logits | Scores | Gradients | Features | Walk
+Question = Logits | Scores | Gradients | Features | Activations | Walk
 Asking = Generator[Question, Tensor, Tensor | Explained]  # what a method or metric that yields its questions is

@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from saliometer.engine.device import BATCH, exact, memory_format
 from saliometer.engine.tail import Tail
-from saliometer.graph import Graph, captured
+from saliometer.graph import Network
 from saliometer.registry import one_of, unknown
-from saliometer.types import SCORES, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
+from saliometer.types import SCORES, Activations, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
 Answer = Tensor | Exception
 Heard = tuple[Tensor, dict[str, Tensor]]  # gradients at the images; activations and gradients by layer
@@ -46,6 +46,7 @@ class Answers:
         seen: list[Seen] = []  # passes over unaltered variants, kept for the next asker
         layers = sorted({question.layer for question in questions.values() if isinstance(question, Features)})
         self.asked += len(targets) * _distinct(questions.values())
+        self.asked += sum(len(question.images) for question in questions.values() if isinstance(question, Activations))
         with exact():
             for self.doing, question in questions.items():
                 try:
@@ -75,6 +76,8 @@ class Answers:
         if isinstance(question, Features):
             features = self._once(question.images, targets, seen, layers)[1]
             return features[self._passed(question.layer, features)].clone()  # others may get the same
+        if isinstance(question, Activations):
+            return self._activations(question)
         if isinstance(question, Walk):
             return self._walk(question)
         if question.count == 1 and question.of == "logit" and question.at is None:
@@ -161,19 +164,24 @@ class Answers:
         self._passed(question.at.layer, {question.at.layer: question.at.images})
         return Tail(self.model, question.at, self.size, self.align)
 
+    def _activations(self, question: Activations) -> Tensor:
+        def run(images: Tensor, _: slice) -> tuple[Tensor]:
+            with torch.no_grad(), _listening(self.model, [question.layer]) as heard:
+                self.model.logits(images)
+                return (heard[self._passed(question.layer, heard)],)
+
+        return self._in_parts(run, question.images)[0]
+
     def _walk(self, question: Walk) -> Tensor:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.no_grad():
-                return (question.walk(self._graph(images), rows),)
+                return (question.walk(Network(self.model.net, self.model.logits), rows),)
 
         align, self.align = self.align, 1  # what walks has other tensors beside the images, one for each
         try:
             return self._in_parts(run, question.images)[0]
         finally:
             self.align = align
-
-    def _graph(self, images: Tensor) -> Graph:
-        return captured(self.model.net, self.model.logits, images)
 
     def _score(self, logits: Tensor, targets: Tensor, of: str) -> Tensor:
         if of == "logit":
@@ -270,7 +278,8 @@ class Answers:
 
 def _distinct(questions: Iterable[Question]) -> int:
     """How many variants are asked about, those of single questions taken for the same."""
-    counts = [question.count if isinstance(question, Several) else 1 for question in questions]
+    shared = (question for question in questions if not isinstance(question, Activations))
+    counts = [question.count if isinstance(question, Several) else 1 for question in shared]
     return sum(count for count in counts if count > 1) + (1 in counts)
 
 

@@ -1,0 +1,26 @@
+"""A network as a list of operations, for methods that walk it backwards by rules."""
+
+from saliometer.graph.capture import Graph, Ref, Step
+from saliometer.graph.families import ceiling, family, gate_of
+from saliometer.graph.folding import scale_and_shift
+from saliometer.graph.network import Network
+from saliometer.graph.walk import Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
+
+__all__ = [
+    "Graph",
+    "Here",
+    "Network",
+    "Pass",
+    "Ref",
+    "RefusedError",
+    "Rules",
+    "Signals",
+    "Step",
+    "ceiling",
+    "family",
+    "gate_of",
+    "refusal",
+    "scale_and_shift",
+    "transpose",
+    "walk",
+]

@@ -1,0 +1,143 @@
+"""Families: what kind of operation a step is, so that a rule is written once for all spellings."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saliometer.graph.capture import Graph, Ref, Step
+
+KERNELS = {"linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
+           "conv_transpose3d"}  # fmt: skip
+MATMULS = {"matmul", "mm", "bmm", "addmm", "einsum"}
+AVERAGES = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d", "mean", "sum", "upsample_nearest2d", "upsample_bilinear2d",
+            "_upsample_nearest_exact2d"}  # fmt: skip
+MAXIMA = {"max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+          "max_pool2d_with_indices", "amax"}  # fmt: skip
+FROM_ZERO = {"leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh", "hardswish", "prelu",
+             "hardshrink", "softshrink"}  # fmt: skip
+GATES = {"sigmoid", "hardsigmoid"}
+ROUTES = {
+    "cat", "concat", "stack", "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "getitem", "slice",
+    "select", "narrow", "flatten", "unflatten", "view", "reshape", "_unsafe_view", "permute", "transpose", "t",
+    "swapaxes", "movedim", "pad", "constant_pad_nd", "roll", "flip", "pixel_shuffle", "pixel_unshuffle",
+    "channel_shuffle", "squeeze", "unsqueeze", "expand", "expand_as", "repeat", "broadcast_to", "numpy_T", "mT",
+}  # fmt: skip
+SAME = {"clone", "contiguous", "alias", "to", "_to_copy", "type_as", "float", "double", "lift_fresh_copy", "identity"}
+NORMS = {"batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"}
+COMPARES = {"gt", "ge", "lt", "le", "eq", "ne"}
+
+
+def family(graph: Graph, step: Step) -> str:
+    """The family of a step; '' where it has none, and with it no rule."""
+    op = step.op
+    for name, ops in (("average", AVERAGES), ("max", MAXIMA), ("from_zero", FROM_ZERO), ("gate", GATES),
+                      ("route", ROUTES), ("same", SAME), ("compare", COMPARES)):  # fmt: skip
+        if op in ops:
+            return name
+    if op in KERNELS or (op in MATMULS and _one_constant(step)):
+        return "kernel"
+    if op in NORMS:
+        return "" if _argument(step, 5, "training") is True else "norm"
+    if op in ("relu", "hardtanh", "relu6", "clamp", "clamp_min", "threshold", "maximum", "where"):
+        return _clamped(graph, step)
+    if op in ("add", "sub", "rsub", "mul", "div", "neg", "true_divide"):
+        return _arithmetic(graph, step)
+    return ""
+
+
+def _argument(step: Step, place: int, name: str, default: Any = None) -> Any:
+    return step.args[place] if len(step.args) > place else step.kwargs.get(name, default)
+
+
+def _one_constant(step: Step) -> bool:
+    return len(step.inputs) == 1 and step.op != "einsum"
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, int | float | Tensor) and not isinstance(value, bool) and not torch.as_tensor(value).any()
+
+
+def ceiling(step: Step) -> float:
+    """The upper bound of a capped ReLU; infinite where there is none."""
+    if step.op == "hardtanh":
+        return float(_argument(step, 2, "max_val", 1.0))
+    if step.op == "relu6":
+        return 6.0
+    if step.op == "clamp" and _argument(step, 2, "max") is not None:
+        return float(_argument(step, 2, "max"))
+    return float("inf")
+
+
+def _clamped(graph: Graph, step: Step) -> str:
+    """ReLU, ReLU with a ceiling, or another cut."""
+    if step.op in ("relu", "relu6"):
+        return "relu" if step.op == "relu" else "relu_capped"
+    if step.op == "hardtanh":
+        low = _argument(step, 1, "min_val", -1.0)
+        return "relu_capped" if low == 0 else "from_zero" if low < 0 < ceiling(step) else ""
+    if step.op in ("clamp", "clamp_min"):
+        low, high = _argument(step, 1, "min"), _argument(step, 2, "max")
+        if not _is_zero(low) or isinstance(high, Tensor):
+            return ""
+        return "relu" if high is None else "relu_capped" if high > 0 else ""
+    if step.op == "threshold":
+        return "relu" if _argument(step, 1, "threshold") == 0 and _argument(step, 2, "value") == 0 else ""
+    if step.op == "maximum":
+        return "relu" if len(step.inputs) == 1 and any(_is_zero(a) for a in step.args) else ""
+    condition, kept, other = step.args[:3]
+    return "relu" if isinstance(kept, Ref) and _is_zero(other) and _asks(graph, condition, kept.number) else ""
+
+
+def _asks(graph: Graph, condition: object, number: int) -> bool:
+    """Whether a condition is `x > 0` of that very step."""
+    if not isinstance(condition, Ref):
+        return False
+    asked = graph.steps[condition.number]
+    return asked.op in ("gt", "ge") and asked.inputs == (number,) and _is_zero(asked.args[1])
+
+
+def _arithmetic(graph: Graph, step: Step) -> str:
+    """Sums and products of two activations, or of one with a constant."""
+    if step.op == "neg":
+        return "scale"
+    refs = [a.number for a in step.args[:2] if isinstance(a, Ref)]
+    if step.op in ("add", "sub", "rsub"):
+        return "add" if len(refs) == 2 else "shift"
+    if len(refs) == 1:
+        return "scale" if step.op == "mul" or isinstance(step.args[0], Ref) else ""
+    if step.op != "mul":
+        return ""
+    if any(_asks(graph, Ref(one), other) for one, other in (refs, refs[::-1])):
+        return "relu"  # x * (x > 0)
+    return "gated" if gate_of(graph, step) is not None else "product"
+
+
+def gate_of(graph: Graph, step: Step) -> int | None:
+    """Which factor of a product comes from a sigmoid or softmax, by the number of its step."""
+    for number in step.inputs:
+        source = graph.steps[number]
+        while source.op in ROUTES | SAME and len(source.inputs) == 1:
+            source = graph.steps[source.inputs[0]]
+        if source.op in GATES | {"softmax", "_softmax"} and len(step.inputs) == 2:
+            return number
+    return None
+
+
+def affine(step: Step, inputs: dict[int, Tensor]) -> bool:
+    """Whether an operation without a family is affine: op(x + d) + op(x - d) = 2 op(x) for d as large as x."""
+    generator = torch.Generator().manual_seed(0)
+    steps = {}
+    for number, value in inputs.items():
+        if not value.is_floating_point():
+            return False
+        drawn = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
+        steps[number] = drawn * value.abs().amax().clamp(min=1)
+    there = step({n: v + steps[n] for n, v in inputs.items()})
+    back = step({n: v - steps[n] for n, v in inputs.items()})
+    here = step(inputs)
+    if not isinstance(here, Tensor) or not here.is_floating_point():
+        return False
+    error = (there + back - 2 * here).abs().amax()
+    return bool(error <= 1e-4 * (there.abs() + back.abs()).amax())
