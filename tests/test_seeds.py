@@ -83,6 +83,14 @@ def test_forks_are_splitmix64():
     assert [value % 2**64 for value in forks(seed, torch.tensor(indices)).tolist()] == wanted
 
 
+def test_forks_of_many_seeds_are_those_of_each():
+    indices = torch.arange(7)
+    together = forks(SEEDS[:, None], indices)
+    assert together.shape == (6, 7)
+    assert torch.equal(together, torch.stack([forks(seed, indices) for seed in SEEDS.tolist()]))
+    assert len(together.unique()) == 42
+
+
 def test_uniform_numbers_follow_their_formula_on_integers():
     """Wrapping int32 arithmetic in torch against plain integers, with a negative seed among them."""
     seeds = [0, 5, -7, 2**62 + 1]

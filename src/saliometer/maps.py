@@ -12,7 +12,7 @@ DEFINITIONS = ("clean", "clean_positive", "authors")
 
 
 def checked(maps: object, name: str, images: Tensor) -> Tensor:
-    """(N, C or 1, H, W) float32, or an error that says what came: one value per pixel is wanted."""
+    """(N, C or 1, H, W) in the images' type, or an error that says what came: one value per pixel is wanted."""
     count, channels, height, width = images.shape
     shapes = [(count, channels, height, width), (count, 1, height, width), (count, height, width)]
     wanted = " or ".join((", ".join(map(str, shapes[:2])), str(shapes[2])))
@@ -25,7 +25,7 @@ def checked(maps: object, name: str, images: Tensor) -> Tensor:
         raise ValueError(f"method '{name}' returned shape {came}, wanted {wanted}: one value per pixel")
     if maps.is_complex():
         raise ValueError(f"method '{name}' returned {maps.dtype}, wanted real numbers")
-    maps = maps.detach().to(images.device, torch.float32)
+    maps = maps.detach().to(images)
     return maps[:, None] if maps.ndim == 3 else maps
 
 
@@ -98,6 +98,20 @@ def _darkness(like: Tensor) -> Tensor:
     return 1 - (corners[below] * (1 - share) + corners[below + 1] * share).mean(1)
 
 
+def _proj(maps: Tensor) -> Tensor:
+    """Brightness of a picture in which zero is grey; cut at each image's 1st and 99th percentile."""
+    flat = maps.flatten(1)
+    low, high = (flat.quantile(share, 1).view(-1, 1, 1, 1) for share in (0.01, 0.99))
+    cut = maps.clamp(low, high)
+    return ((_over(cut.flatten(1)[:, None], cut.abs().amax((1, 2, 3))).view_as(maps) + 1) / 2).amax(1)
+
+
+def _shap(maps: Tensor) -> Tensor:
+    """DeepSHAP's values from 0 to 1 over all pixels and channels, sign kept."""
+    low, high = maps.amin((1, 2, 3), keepdim=True), maps.amax((1, 2, 3), keepdim=True)
+    return ((maps - low) / (high - low).where(high > low, 1)).amax(1)
+
+
 def _raw(maps: Tensor) -> Tensor:
     return maps.amax(1)
 
@@ -112,7 +126,15 @@ def _raw_heat_scaled(maps: Tensor) -> Tensor:
     return _raw_heat((maps - low) / (high - low).where(high > low, 1))
 
 
-RENDERINGS = {"gray": _gray, "heat": _heat, "raw": _raw, "raw_heat": _raw_heat, "raw_heat_scaled": _raw_heat_scaled}
+RENDERINGS = {
+    "gray": _gray,
+    "proj": _proj,
+    "shap": _shap,
+    "heat": _heat,
+    "raw": _raw,
+    "raw_heat": _raw_heat,
+    "raw_heat_scaled": _raw_heat_scaled,
+}
 
 
 def _over(values: Tensor, most: Tensor) -> Tensor:

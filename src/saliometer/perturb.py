@@ -1,18 +1,74 @@
-"""Ways to take evidence out of an image: fills, shared by methods and metrics."""
+"""Ways to take evidence out of an image: fills, masks and blur, shared by methods and metrics."""
 
 import torch
 from torch import Tensor
 
 from saliometer.registry import one_of
+from saliometer.seeds import uniform
 from saliometer.types import Model
 
-FILLS = ("zero", "black", "white")
+FILLS = ("zero", "black", "white", "mean", "blur", "uniform")
+BLUR = 0.1  # the standard deviation of the fill `blur`, as a share of the image's shorter side
 
 
-def filled(model: Model, images: Tensor, fill: str) -> Tensor:
-    """Images of one colour: `zero` is 0 in the model's input space, `black` and `white` are pixel values."""
+def filled(
+    model: Model, images: Tensor, fill: str, *, references: Tensor | None = None, seeds: Tensor | None = None
+) -> Tensor:
+    """Images without evidence.
+
+    `zero` is 0 in the model's input space, `black` and `white` are pixel values, `mean` is that of the references,
+    `blur` the image itself out of focus, and `uniform` noise over all values a pixel can take, drawn by seed.
+    """
     one_of("fill", fill, FILLS)
     if fill == "zero":
         return torch.zeros_like(images)
-    mean, std = (images.new_tensor(values).view(1, -1, 1, 1) for values in (model.mean, model.std))
+    if fill == "mean":
+        return _mean(references, images).expand_as(images)
+    if fill == "blur":
+        return blurred(images, BLUR * min(images.shape[2:]))
+    if fill == "uniform":
+        if seeds is None:
+            raise ValueError("fill=uniform is drawn by seed, but no seeds came with the images")
+        low, high = model.bounds(images)
+        return low + (high - low) * uniform(seeds, "fill", *images.shape[1:]).to(images.dtype)
+    mean, std = (model.channels(images, values) for values in (model.mean, model.std))
     return ((float(fill == "white") - mean) / std).expand_as(images)
+
+
+def _mean(references: Tensor | None, images: Tensor) -> Tensor:
+    if references is None or not len(references):
+        raise ValueError("fill=mean is the mean of reference images, but none came with the batch: name another fill")
+    if references.shape[1:] != images.shape[1:]:
+        came, wanted = tuple(references.shape[1:]), tuple(images.shape[1:])
+        raise ValueError(f"fill=mean: references have shape {came}, wanted that of the images, {wanted}")
+    return references.double().mean(0).to(images.dtype)
+
+
+def masked(images: Tensor, masks: Tensor, blank: Tensor) -> Tensor:
+    """The images where masks are 1, `blank` where they are 0, both exactly, and a straight mix between."""
+    return torch.lerp(blank, images, masks)
+
+
+def blurred(images: Tensor, sigma: float, *, border: str = "reflect", truncate: float = 4.0) -> Tensor:
+    """A Gaussian blur over rows and columns, cut off at `truncate` sigmas.
+
+    Beyond the border lies the mirrored image, its edge pixels not repeated (as PyTorch pads it), or `zero`.
+    """
+    one_of("border", border, ("reflect", "zero"))
+    if sigma < 0:
+        raise ValueError(f"blur: sigma={sigma}, wanted 0 or more")
+    rows, columns = (_smoothing(size, sigma, border, truncate).to(images) for size in images.shape[-2:])
+    return rows @ images @ columns.T
+
+
+def _smoothing(size: int, sigma: float, border: str, truncate: float) -> Tensor:
+    """(size, size) float64: the blur along one side as a matrix, so that any reach and border is one product."""
+    reach = int(truncate * sigma + 0.5)  # as scipy rounds it
+    offsets = torch.arange(-reach, reach + 1)
+    taps = (-0.5 * (offsets.double() / (sigma or 1.0)).square()).exp()
+    places = torch.arange(size)[:, None] + offsets
+    if border == "reflect":
+        period = max(2 * (size - 1), 1)
+        places = torch.minimum(places % period, -places % period)
+    weights = taps / taps.sum() * ((places >= 0) & (places < size))
+    return torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, places.clamp(0, size - 1), weights)

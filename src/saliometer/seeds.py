@@ -19,8 +19,8 @@ def fork(*parts: object) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def forks(seed: int, indices: Tensor) -> Tensor:
-    """(N,) int64: one seed for each index of the stream `seed`."""
+def forks(seed: int | Tensor, indices: Tensor) -> Tensor:
+    """(N,) int64: one seed for each index of the stream `seed`; seeds of shape (M, 1) give (M, N)."""
     return _mix64(indices.to(torch.int64) * _signed(0x9E3779B97F4A7C15) + seed)
 
 

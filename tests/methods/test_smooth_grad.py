@@ -1,11 +1,12 @@
 """SmoothGrad: its expectations on x^2, exactness on a linear model, and its noise."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from saliometer.seeds import normal
-from saliometer.types import Batch
-from toys import explain, fixture_l, flat, model_of, noise_batch, power, small_cnn
+from toys import Formula, explain, explained, fixture_l, fixture_s, flat, model_of, noise_batch, power, small_cnn
 
 MANY = 4000
 
@@ -31,10 +32,11 @@ def test_it_is_exact_on_a_linear_model():
     assert explain(model, batch, "smooth_grad(draws=7,squared=true)").flatten(1).tolist() == [[9, 4]] * 2
 
 
-def test_without_noise_it_is_the_gradient():
+def test_without_noise_it_is_the_gradient_and_that_is_no_remark():
     model, batch = model_of(small_cnn()), noise_batch()
-    maps = explain(model, batch, "smooth_grad(draws=3,noise=0)")
-    torch.testing.assert_close(maps, explain(model, batch, "gradient"))
+    found = explained(model, batch, "smooth_grad(draws=3,noise=0)")
+    torch.testing.assert_close(found.maps, explain(model, batch, "gradient"))
+    assert not found.flags["no_noise"].any()
 
 
 def test_noise_is_a_share_of_each_images_own_range():
@@ -48,9 +50,19 @@ def test_noise_is_a_share_of_each_images_own_range():
 
 
 def test_a_constant_image_gets_no_noise_by_range_but_does_by_absolute_scale():
-    batch, model = flat([0.5] * 20), model_of(power(2))
-    assert explain(model, batch, "smooth_grad(draws=2)").flatten().tolist() == [1.0] * 20
-    assert explain(model, batch, "smooth_grad(draws=2,scale=absolute)").std() > 0.05
+    batch, model = flat([0.5] * 20, [0.0, 1.0] * 10), model_of(power(2))
+    found = explained(model, batch, "smooth_grad(draws=2)")
+    assert found.maps[0].flatten().tolist() == [1.0] * 20
+    assert found.flags["no_noise"].tolist() == [True, False]
+    absolute = explained(model, batch, "smooth_grad(draws=2,scale=absolute)")
+    assert absolute.maps[0].std() > 0.05
+    assert not absolute.flags["no_noise"].any()
+
+
+def test_a_model_without_slope_is_flagged():
+    found = explained(model_of(fixture_s()), flat([9, 8], [0.1, 0.2]), "smooth_grad(draws=2)")
+    assert found.flags["zero_gradient"].tolist() == [True, False]
+    assert found.maps[0].abs().sum() == 0
 
 
 def test_draw_k_uses_the_stream_of_its_number_so_more_draws_keep_the_first():
@@ -70,13 +82,29 @@ def test_the_noisy_image_is_not_clipped():
 
 def test_an_images_noise_follows_its_seed():
     batch = flat([1.0, 2.0, 4.0])
-    other = Batch(batch.images, batch.targets, batch.seeds + 1)
+    other = replace(batch, seeds=batch.seeds + 1)
     model = model_of(power(3))
     one, two = (explain(model, b, "smooth_grad(draws=2)") for b in (batch, other))
     assert (one != two).all()
 
 
+def test_a_probability_is_smoothed_when_asked_for():
+    """Two scores f and -f make p = sigmoid(2 f): with f = x the slope is 2 p (1 - p) at every noisy copy."""
+    batch = flat([0.4])
+    maps = explain(
+        model_of(Formula(lambda x: x[:, 0])), batch, "smooth_grad(draws=2,noise=0.3,scale=absolute,output=probability)"
+    )
+    p = [torch.sigmoid(2 * (0.4 + 0.3 * normal(batch.seeds, f"smooth_grad {k}", like=batch.images))) for k in (0, 1)]
+    assert maps.item() == pytest.approx(sum(2 * q * (1 - q) for q in p).item() / 2, rel=1e-5)
+
+
 @pytest.mark.parametrize("params", ["draws=0", "noise=-0.1"])
 def test_what_cannot_be_done_is_refused(params):
-    with pytest.raises(AssertionError, match="wanted draws of 1 or more, noise of 0 or more"):
+    words = "smooth_grad: draws=.*, noise=.*; wanted draws of 1 or more, noise of 0 or more"
+    with pytest.raises(AssertionError, match=words):
         explain(model_of(fixture_l()), flat([1, 1]), f"smooth_grad({params})")
+
+
+def test_an_unknown_scale_is_refused():
+    with pytest.raises(AssertionError, match=r"LookupError: there is no scale 'rage'. Did you mean 'range'"):
+        explain(model_of(fixture_l()), flat([1, 1]), "smooth_grad(scale=rage)")

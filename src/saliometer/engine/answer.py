@@ -9,8 +9,8 @@ from torch.nn import functional as F
 
 from saliometer.engine.device import BATCH, exact, memory_format
 from saliometer.engine.tail import Tail
-from saliometer.graph import Network
-from saliometer.registry import one_of, unknown
+from saliometer.graph import Graph, Network, RefusedError, refusal
+from saliometer.registry import methods, one_of, unknown
 from saliometer.types import SCORES, Activations, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
 Answer = Tensor | Exception
@@ -106,7 +106,9 @@ class Answers:
             with torch.no_grad():
                 return (self._checked(self.model.logits(images), len(images)),)
 
-        return torch.cat([self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question)])
+        return torch.cat(
+            [self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question)]
+        )
 
     def _scores(self, question: Scores, targets: Tensor) -> Tensor:
         one_of("score", question.of, SCORES)
@@ -134,7 +136,7 @@ class Answers:
                 with torch.inference_mode(False), torch.enable_grad():
                     images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
                     logits = self._checked(tail(images, rows), len(images))
-                    score = self._surrogate(logits, self._filled_up(wanted[rows]), question.of)
+                    score = self._surrogate(logits, self._filled_up(wanted[rows]).clone(), question.of)
                     return (self._reached(*torch.autograd.grad(score, [images], allow_unused=True)).contiguous(),)
 
             (slopes,) = self._in_parts(run, packed)
@@ -175,8 +177,13 @@ class Answers:
     def _walk(self, question: Walk) -> Tensor:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.no_grad():
-                return (question.walk(Network(self.model.net, self.model.logits), rows),)
+                try:
+                    return (question.walk(network, rows),)
+                except RefusedError as error:
+                    works = ", ".join(working(network.graph(images)))
+                    raise ValueError(f"{error}. Works on model '{self.model.name}': {works}") from error
 
+        network = Network(self.model.net, self.model.logits, self.size)
         align, self.align = self.align, 1  # what walks has other tensors beside the images, one for each
         try:
             return self._in_parts(run, question.images)[0]
@@ -274,6 +281,12 @@ class Answers:
             came = tuple(logits.shape)
             raise ValueError(f"model '{self.model.name}' gave shape {came}, wanted ({count}, classes)")
         return logits
+
+
+def working(graph: Graph) -> list[str]:
+    """The methods that have a rule for every operation of a network, or need none."""
+    tables = {name: entry.facts.rules for name, entry in methods.items() if not entry.facts.control}
+    return [name for name, rules in tables.items() if rules is None or refusal(graph, rules) is None]
 
 
 def _distinct(questions: Iterable[Question]) -> int:

@@ -1,55 +1,112 @@
 """Maps for any classifier and any images, by a method's name, a spec string or a callable."""
 
+from dataclasses import replace
+from typing import Literal, overload
+
 import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
+from saliometer.engine.layers import cam_layer
+from saliometer.engine.memory import fitting
 from saliometer.engine.resolve import Asked, one_method
-from saliometer.engine.score import Failure, attributions
+from saliometer.engine.score import Failure, Method, attributions
 from saliometer.registry import Spec
 from saliometer.seeds import fork, forks
-from saliometer.types import Batch, Model
+from saliometer.types import Batch, Explained, Model
 
-NOT_A_CAM_LAYER = (nn.Dropout, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+Scale = float | tuple[float, ...]
+Value = bool | int | float | str
+
+
+@overload
+def explain(
+    model: Model | nn.Module, images: Tensor, method: Asked, targets: Tensor | None = None, *, channels: bool = False,
+    references: Tensor | None = None, full: Literal[False] = False, mean: Scale = 0.0, std: Scale = 1.0,
+    multilabel: bool = False, seed: int = 0, batch_size: int = 0, memory: float = 0.0, **params: Value,
+) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def explain(
+    model: Model | nn.Module, images: Tensor, method: Asked, targets: Tensor | None = None, *, channels: bool = False,
+    references: Tensor | None = None, full: Literal[True], mean: Scale = 0.0, std: Scale = 1.0,
+    multilabel: bool = False, seed: int = 0, batch_size: int = 0, memory: float = 0.0, **params: Value,
+) -> Explained: ...  # fmt: skip
 
 
 def explain(
-    model: Model | nn.Module,
-    images: Tensor,
-    method: Asked,
-    targets: Tensor | None = None,
-    *,
-    channels: bool = False,
-    seed: int = 0,
-    batch_size: int = 0,
-    **params: bool | int | float | str,
-) -> Tensor:
-    """Signed maps (N, H, W) of the images, or with `channels` (N, C, H, W); explains the predicted class by default."""
-    if images.ndim != 4 or not images.is_floating_point() or not images.isfinite().all():
-        came = f"shape {tuple(images.shape)}, {images.dtype}"
-        raise ValueError(f"images have {came}: wanted finite floating point numbers of shape (N, C, H, W)")
+    model: Model | nn.Module, images: Tensor, method: Asked, targets: Tensor | None = None, *, channels: bool = False,
+    references: Tensor | None = None, full: bool = False, mean: Scale = 0.0, std: Scale = 1.0,
+    multilabel: bool = False, seed: int = 0, batch_size: int = 0, memory: float = 0.0, **params: Value,
+) -> Tensor | Explained:  # fmt: skip
+    """Signed maps (N, H, W) of the images, or with `channels` (N, C, H, W); explains the predicted class by default.
+
+    `references` are other images of the data, for methods that compare with them. `full` gives an Explained: the maps,
+    how far they are from what the method promises, and what is odd about them. `mean` and `std` say how pixels in
+    [0, 1] were made into these images. The score is a class's logit; probabilities are a softmax, or with `multilabel` a
+    sigmoid for each class. A model with one logit z has two classes: 1 with score z, 0 with score -z. `memory` is a limit
+    in GiB.
+    """
+    _check_images(images)
     if isinstance(method, str):
         spec = Spec.parse(method)
         method = str(Spec(spec.name, tuple(sorted((dict(spec.params) | params).items()))))
     elif params:
         raise ValueError("parameters go with a method's name; bind those of a callable with functools.partial")
-    wrapped = model if isinstance(model, Model) else _wrapped(model, images)
-    answers = Answers(wrapped, images.device, batch_size)
+    chosen = one_method(method)
+    wrapped = model if isinstance(model, Model) else _wrapped(model, images, chosen, mean, std, multilabel)
+    classes = _classes(wrapped, images)
+    answers = Answers(wrapped, images.device, batch_size or fitting(wrapped, images[:1], memory))
     if targets is None:
         targets = answers.predicted(images)
-    _check_targets(targets, answers, images)
+    _check_targets(targets, classes, answers, images)
     seeds = forks(fork("explain", seed), torch.arange(len(images), device=images.device))
-    chosen = one_method(method)
-    found = attributions([chosen], answers, Batch(images, targets, seeds))[chosen.label]
+    found = attributions([chosen], answers, Batch(images, targets, seeds, references))[chosen.label]
     if isinstance(found, Failure):
-        if isinstance(found.error, ValueError | LookupError) and not chosen.own:
+        if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
-    return found.maps if channels else found.maps.sum(1)
+    maps = found.maps if channels else found.maps.sum(1)
+    return replace(found, maps=maps) if full else maps
 
 
-def _check_targets(targets: Tensor, answers: Answers, images: Tensor) -> None:
-    classes = answers.classes(images[:1])
+def _check_images(images: Tensor) -> None:
+    if images.ndim != 4 or not len(images) or not images.is_floating_point() or not images.isfinite().all():
+        came = f"shape {tuple(images.shape)}, {images.dtype}"
+        raise ValueError(
+            f"images have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more"
+        )
+    if images.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"images are {images.dtype}: wanted float32 or float64, because attributions in half precision are mostly "
+            "rounding; use images.float() and model.float()"
+        )
+
+
+def _classes(model: Model, images: Tensor) -> int:
+    """How many classes the model has; an error in words if it does not run, or runs to no numbers."""
+    try:
+        with torch.no_grad():
+            logits = model.logits(images[:1])
+    except (RuntimeError, ValueError) as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise ValueError(
+            f"model '{model.name}' does not run on images of shape {tuple(images.shape[1:])} and {images.dtype} "
+            f"({first}): wanted the size, channels and type it was built for"
+        ) from error
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
+        came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"model '{model.name}' gave {came} for one image, wanted logits of shape (1, classes)")
+    if not bool(logits.isfinite().all()):
+        values = [*model.net.named_parameters(), *model.net.named_buffers()]
+        bad = [name for name, value in values if value.is_floating_point() and not value.isfinite().all()]
+        where = f"its weights '{bad[0]}' are not finite" if bad else "it overflows on these images"
+        raise ValueError(f"model '{model.name}' gives logits that are not finite: {where}")
+    return logits.shape[1]
+
+
+def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tensor) -> None:
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
         came = f"shape {tuple(targets.shape)}, {targets.dtype}"
         raise ValueError(f"targets have {came}: wanted int64 of shape ({len(images)},), one class for each image")
@@ -60,28 +117,18 @@ def _check_targets(targets: Tensor, answers: Answers, images: Tensor) -> None:
         )
 
 
-def _wrapped(net: nn.Module, images: Tensor) -> Model:
-    if net.training:
+def _wrapped(net: nn.Module, images: Tensor, method: Method, mean: Scale, std: Scale, multilabel: bool) -> Model:
+    if any(module.training for module in net.modules()):
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
-    return Model(type(net).__name__, net, _cam_layer(net, images[:1]), "")
-
-
-def _cam_layer(net: nn.Module, images: Tensor) -> str:
-    """The last layer that gives feature maps of more than one place and is not a pooling; '' if there is none."""
-    last = ""
-    names = {module: name for name, module in net.named_modules() if not list(module.children())}
-
-    def hear(module: nn.Module, _inputs: object, output: object) -> None:
-        nonlocal last
-        spatial = isinstance(output, Tensor) and output.ndim == 4 and output.shape[2:].numel() > 1
-        if spatial and not isinstance(module, NOT_A_CAM_LAYER):
-            last = names[module]
-
-    handles = [module.register_forward_hook(hear) for module in names]
-    try:
-        with torch.no_grad():
-            net(images)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return last
+    means, stds = ((v,) if isinstance(v, int | float) else tuple(v) for v in (mean, std))
+    for name, values in (("mean", means), ("std", stds)):
+        if len(values) not in (1, images.shape[1]):
+            raise ValueError(f"{name} has {len(values)} values, wanted 1 or {images.shape[1]}, one for each channel")
+    if any(value <= 0 for value in stds):
+        raise ValueError(f"std is {std}: wanted values above 0")
+    model = Model(type(net).__name__, net, "", "", means, stds, link="sigmoid" if multilabel else "softmax")
+    _classes(model, images)
+    with torch.no_grad():
+        one_logit = net(images[:1]).shape[1] == 1
+    model = replace(model, link="sigmoid") if one_logit else model
+    return replace(model, cam_layer=cam_layer(net, images[:1])) if "layer" in method.entry.parameters else model

@@ -160,9 +160,7 @@ def scores(
             values = values.double().where(~empty, facts.dead)
             missing = [_missing(facts.needs, shown) for shown in roles]
             values = values.where(torch.tensor([not m for m in missing], device=values.device), float("nan"))
-            notes = [
-                "; ".join(filter(None, parts)) for parts in zip(said, odd, empties, missing, strict=True)
-            ]
+            notes = ["; ".join(filter(None, parts)) for parts in zip(said, odd, empties, missing, strict=True)]
             yield Scores(name, definition, region, values, notes)
 
 

@@ -1,12 +1,13 @@
 """A network as a list of operations, for methods that walk it backwards by rules."""
 
-from saliometer.graph.capture import Graph, Ref, Step
-from saliometer.graph.families import ceiling, family, gate_of
+from saliometer.graph.capture import Graph, Ref, Step, once
+from saliometer.graph.families import ceiling, family, gate_of, kernel_places
 from saliometer.graph.folding import scale_and_shift
 from saliometer.graph.network import Network
-from saliometer.graph.walk import Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
+from saliometer.graph.walk import Chosen, Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
 
 __all__ = [
+    "Chosen",
     "Graph",
     "Here",
     "Network",
@@ -19,6 +20,8 @@ __all__ = [
     "ceiling",
     "family",
     "gate_of",
+    "kernel_places",
+    "once",
     "refusal",
     "scale_and_shift",
     "transpose",

@@ -1,8 +1,8 @@
 """Capture: the tensor operations a network runs, whatever way they are written.
 
-The network is run once on fake tensors, which cost nothing, above autograd, where `nn.ReLU`, `F.relu` and `x.relu()` are
-one operation and convolution, batch norm and pooling are still whole. Operations that overwrite their input become ones
-that do not. What does not depend on the images is computed once and is a constant from then on.
+The network is run once on fake tensors, which cost nothing, above autograd, where `nn.ReLU`, `F.relu` and `x.relu()`
+are one operation and convolution, batch norm and pooling are still whole. Operations that overwrite their input become
+ones that do not. What does not depend on the images is computed once and is a constant from then on.
 """
 
 import operator
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, fx, nn
@@ -69,6 +69,7 @@ class Graph:
 
     steps: tuple[Step, ...]
     layers: dict[str, int]  # module -> the step that is its (last) output
+    facts: dict[str, Any] = field(default_factory=dict)  # what was found out about it
 
     @cached_property
     def consumers(self) -> list[list[int]]:
@@ -92,15 +93,31 @@ class Graph:
         return sorted(reached - {number})
 
 
+Fact = TypeVar("Fact")
+
+
+def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
+    """A fact about a graph that is found once and kept with it."""
+
+    def known(graph: Graph) -> Fact:
+        if fact.__qualname__ not in graph.facts:
+            graph.facts[fact.__qualname__] = fact(graph)
+        return graph.facts[fact.__qualname__]  # type: ignore[no-any-return]
+
+    return known
+
+
 def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> Graph:
     """Run the network on fake images and turn what it does into steps."""
     with torch.inference_mode(False), torch.enable_grad(), _marked(net):
         try:
-            traced = make_fx(logits, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)(images.clone())
+            traced = make_fx(lambda x: logits(x), tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)(
+                images.clone()
+            )
         except Exception as error:
+            why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
             raise ValueError(
-                f"the operations of {type(net).__name__} cannot be captured ({type(error).__name__}: "
-                f"{str(error).strip().splitlines()[0] if str(error).strip() else ''}), so methods that walk them by rules "
+                f"the operations of {type(net).__name__} cannot be captured ({why}), so methods that walk them by rules "
                 "do not work on it; gradient, path, CAM and perturbation methods do"
             ) from error
     return _Converter(traced, images).graph()
@@ -172,7 +189,8 @@ class _Converter:
             return target(*args, **kwargs)
         name = getattr(target, "__name__", str(target)).split(".")[0]
         if name in SHAPED and probe.inputs == (args[0].number,):
-            seen: Tensor = node.args[0].meta["val"]  # only its shape, type and place count
+            like: Any = node.args[0]
+            seen: Tensor = like.meta["val"]  # only its shape, type and place count
             return target(torch.empty(seen.shape, dtype=seen.dtype, device=seen.device), *args[1:], **kwargs)
         if name in DROPOUTS and not args[2]:
             return args[0]  # in eval mode it gives back what it got
@@ -193,9 +211,11 @@ class _Converter:
         """An operation that writes into its first argument: a new step, and later readers get that one."""
         old = args[0]
         plain = getattr(torch.ops.aten, name.removesuffix("_"), None)
-        written = name.endswith("_") and plain is not None and isinstance(old, Ref) and len(target._schema.returns) == 1
-        if not written or target._overloadname not in plain.overloads():
-            raise ValueError(f"'{name}' in '{self.places.get(node, '')}' writes into a tensor in a way that is not followed")
+        simple = name.endswith("_") and isinstance(old, Ref) and len(target._schema.returns) == 1
+        if not simple or plain is None or target._overloadname not in plain.overloads():
+            raise ValueError(
+                f"'{name}' in '{self.places.get(node, '')}' writes into a tensor in a way that is not followed"
+            )
         shared = [n for n, root in self.root.items() if root == self.root[old.number] and n != old.number]
         later = {step for user in self._after(node) for step in self._refs(user)}
         if later & set(shared):

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saliometer.graph.capture import Graph, Ref, Step
+from saliometer.graph.capture import Graph, Ref, Step, once
 
 KERNELS = {"linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
            "conv_transpose3d"}  # fmt: skip
-MATMULS = {"matmul", "mm", "bmm", "addmm", "einsum"}
+MATMULS = {"matmul", "mm", "bmm", "addmm"}
 AVERAGES = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
             "adaptive_avg_pool3d", "mean", "sum", "upsample_nearest2d", "upsample_bilinear2d",
             "_upsample_nearest_exact2d"}  # fmt: skip
@@ -31,13 +31,22 @@ COMPARES = {"gt", "ge", "lt", "le", "eq", "ne"}
 
 def family(graph: Graph, step: Step) -> str:
     """The family of a step; '' where it has none, and with it no rule."""
+    return families(graph)[step.number]
+
+
+@once
+def families(graph: Graph) -> tuple[str, ...]:
+    return tuple(_family(graph, step) for step in graph.steps)
+
+
+def _family(graph: Graph, step: Step) -> str:
     op = step.op
     for name, ops in (("average", AVERAGES), ("max", MAXIMA), ("from_zero", FROM_ZERO), ("gate", GATES),
                       ("route", ROUTES), ("same", SAME), ("compare", COMPARES)):  # fmt: skip
         if op in ops:
             return name
-    if op in KERNELS or (op in MATMULS and _one_constant(step)):
-        return "kernel"
+    if op in KERNELS | MATMULS:
+        return "kernel" if len(step.inputs) == 1 and kernel_places(step) else ""
     if op in NORMS:
         return "" if _argument(step, 5, "training") is True else "norm"
     if op in ("relu", "hardtanh", "relu6", "clamp", "clamp_min", "threshold", "maximum", "where"):
@@ -51,8 +60,16 @@ def _argument(step: Step, place: int, name: str, default: Any = None) -> Any:
     return step.args[place] if len(step.args) > place else step.kwargs.get(name, default)
 
 
-def _one_constant(step: Step) -> bool:
-    return len(step.inputs) == 1 and step.op != "einsum"
+def kernel_places(step: Step) -> tuple[int, int, int | None] | None:
+    """Where a kernel's activation, weights and bias stand among its arguments; None where its weights are not constant."""
+    if step.op == "addmm":
+        places: tuple[int, int, int | None] = (1, 2, 0)
+    elif step.op in ("matmul", "mm", "bmm"):
+        places = (0, 1, None) if isinstance(step.args[0], Ref) else (1, 0, None)
+    else:
+        places = (0, 1, 2)
+    given = isinstance(step.args[places[0]], Ref) and isinstance(step.args[places[1]], Tensor)
+    return places if given else None
 
 
 def _is_zero(value: object) -> bool:

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saliometer.graph.capture import Graph, Ref, Step
+from saliometer.graph.capture import Graph, Ref, Step, once
 from saliometer.graph.families import family
 
 
+@once
 def folded(graph: Graph) -> Graph:
     """The same function without the batch norms that can be folded; the user's modules are left alone."""
     steps = list(graph.steps)
@@ -21,7 +22,7 @@ def folded(graph: Graph) -> Graph:
             continue
         steps[before.number] = _joined(before, step)
         steps[step.number] = Step(step.number, "identity", step.place, _identity, (step.args[0],))
-    return replace(graph, steps=tuple(steps))
+    return Graph(tuple(steps), graph.layers)
 
 
 def _identity(value: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.graph.capture import Graph, capture
-from saliometer.graph.families import family
+from saliometer.graph.families import families
 from saliometer.graph.folding import folded
 from saliometer.graph.walk import Pass
 
@@ -33,19 +32,21 @@ _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.Weak
 class Network:
     """What walks are made on: `run` gives a forward pass over the network's steps."""
 
-    def __init__(self, net: nn.Module, logits: Callable[[Tensor], Tensor]) -> None:
-        self.net, self.logits = net, logits
+    def __init__(self, net: nn.Module, logits: Callable[[Tensor], Tensor], room: int = 1) -> None:
+        self.net, self.logits, self.room = net, logits, room  # `room`: how many images fit into one pass
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass that agrees with the network itself, or an error; `fold` puts batch norms into the weights before."""
         graph = self.graph(images)
-        forward = Pass(_folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
+        forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
         with torch.no_grad():
             own = self.logits(images[:1])
         error, size = (forward.logits[:1] - own).abs().max(), own.abs().max().clamp(min=1e-3)
         if not bool(error <= AGREE.get(own.dtype, 1e-2) * size):
             if not bool(own.isfinite().all()):
-                raise ValueError(f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad")
+                raise ValueError(
+                    f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
+                )
             raise ValueError(
                 f"the captured operations of {type(self.net).__name__} give other logits than the network itself (off by "
                 f"{float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, so "
@@ -68,6 +69,7 @@ class Network:
 
     def _counted(self, graph: Graph, images: Tensor) -> None:
         """Raise unless the graph runs the nonlinear operations that the network runs, and rules know of each."""
+        kinds = families(graph)
         with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
             imagined = fake.from_tensor(images.clone())
             with _Counter() as there:
@@ -79,8 +81,10 @@ class Network:
                     values[step.number] = step(values)
                 here += one.seen
                 hidden = set(one.seen) & NONLINEAR
-                if family(graph, step) in LINEAR and hidden:
-                    raise ValueError(f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}")
+                if kinds[step.number] in LINEAR and hidden:
+                    raise ValueError(
+                        f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}"
+                    )
         missed = {op: (n, here[op]) for op, n in there.seen.items() if op in NONLINEAR and here[op] != n}
         if missed:
             op, (wanted, came) = next(iter(missed.items()))
@@ -94,14 +98,9 @@ class _Counter(TorchDispatchMode):
     """Counts what reaches the dispatcher, below every way to write it."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.seen[func._schema.name.removeprefix("aten::").removesuffix("_")] += 1
         return func(*args, **(kwargs or {}))
-
-
-@lru_cache(maxsize=16)
-def _folded(graph: Graph) -> Graph:
-    return folded(graph)

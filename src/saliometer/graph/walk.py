@@ -20,20 +20,17 @@ class RefusedError(ValueError):
 
 
 class Pass:
-    """One forward pass over a graph, each step cut off from the one before, so that a signal can be sent back over it."""
+    """A forward pass over a graph, each step cut off from the one before, so that signals can be sent back over it."""
 
     def __init__(self, graph: Graph, images: Tensor, *, slopes: bool = True, keep: bool = False) -> None:
         self.graph, self.keep = graph, keep  # `keep`: signals can be sent back more than once
         self.values: dict[int, Any] = {0: images.detach()}
-        self._leaves: dict[int, dict[int, Any]] = {}
-        self._outputs: dict[int, Any] = {}
-        with torch.inference_mode(False), torch.set_grad_enabled(slopes):
-            for step in graph.steps[1:]:
-                leaves = {number: _leaf(self.values[number], slopes) for number in step.inputs}
-                output = step(leaves)
-                if slopes:
-                    self._leaves[step.number], self._outputs[step.number] = leaves, output
-                self.values[step.number] = _detached(output)
+        self._done: dict[int, Done] = {}
+        for step in graph.steps[1:]:
+            done = Done(step, self.values, slopes)
+            if slopes:
+                self._done[step.number] = done
+            self.values[step.number] = _detached(done.output)
 
     @property
     def logits(self) -> Tensor:
@@ -42,17 +39,29 @@ class Pass:
 
     def back(self, number: int, signal: Any) -> list[Tensor | None]:
         """The true derivative: a signal at a step's output, sent to its inputs."""
-        leaves, output = self._leaves[number], self._outputs[number]
-        if isinstance(output, tuple | list):
-            pairs = [(o, s) for o, s in zip(output, signal, strict=True) if s is not None and o.requires_grad]
+        return self._done[number].back(signal, self.keep)
+
+
+class Done:
+    """A step that was run on inputs of its own, so that a signal goes back to these and no further."""
+
+    def __init__(self, step: Step, values: Mapping[int, Any], slopes: bool = True) -> None:
+        with torch.inference_mode(False), torch.set_grad_enabled(slopes):
+            self.leaves = {number: _leaf(values[number], slopes) for number in step.inputs}
+            self.output = step(self.leaves)
+
+    def back(self, signal: Any, keep: bool = False) -> list[Tensor | None]:
+        if isinstance(self.output, tuple | list):
+            pairs = [(o, s) for o, s in zip(self.output, signal, strict=True) if s is not None and o.requires_grad]
             outputs, signals = [o for o, _ in pairs], [s for _, s in pairs]
         else:
-            outputs, signals = [output], [signal]
-        wanted = [leaf for leaf in leaves.values() if isinstance(leaf, Tensor) and leaf.requires_grad]
+            outputs, signals = [self.output], [signal]
+        leaves = list(self.leaves.values())
+        wanted = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
         if not wanted or not outputs or not outputs[0].requires_grad:
             return [None] * len(leaves)
-        found = iter(torch.autograd.grad(outputs, wanted, signals, retain_graph=self.keep, allow_unused=True))
-        return [next(found) if isinstance(leaf, Tensor) and leaf.requires_grad else None for leaf in leaves.values()]
+        found = iter(torch.autograd.grad(outputs, wanted, signals, retain_graph=keep, allow_unused=True))
+        return [next(found) if isinstance(leaf, Tensor) and leaf.requires_grad else None for leaf in leaves]
 
 
 def _leaf(value: Any, slopes: bool) -> Any:
@@ -67,11 +76,43 @@ def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-class Here:
-    """A step on the walk, with what went in and came out."""
+class Chosen:
+    """A pass over references as if it had been made on these rows of them, or on all as they are."""
 
-    def __init__(self, forward: Pass, step: Step, reference: Pass | None = None) -> None:
-        self.forward, self.step, self.reference = forward, step, reference
+    def __init__(self, forward: Pass, rows: Tensor | None = None) -> None:
+        self.forward, self.values = forward, forward.values if rows is None else _Rows(forward, rows)
+
+    @property
+    def logits(self) -> Tensor:
+        logits: Tensor = self.values[self.forward.graph.output]
+        return logits
+
+    def back(self, number: int, signal: Any) -> list[Tensor | None]:
+        return Done(self.forward.graph.steps[number], self.values).back(signal)
+
+
+class _Rows(dict[int, Any]):
+    def __init__(self, forward: Pass, rows: Tensor) -> None:
+        self.forward, self.rows = forward, rows
+
+    def __missing__(self, number: int) -> Any:
+        return self.forward.values[number][self.rows]
+
+
+class Here:
+    """A step on the walk, with what went in and came out; `reference` is the pass it is compared with, if any."""
+
+    def __init__(self, forward: Pass, step: Step, reference: Pass | Chosen | None = None) -> None:
+        self.forward, self.step, self._reference = forward, step, reference
+
+    @property
+    def graph(self) -> Graph:
+        return self.forward.graph
+
+    @property
+    def reference(self) -> Pass | Chosen:
+        assert self._reference is not None, "this walk compares with nothing"
+        return self._reference
 
     @cached_property
     def inputs(self) -> list[Any]:
@@ -85,13 +126,23 @@ class Here:
     def back(self, signal: Any) -> Signals:
         return self.forward.back(self.step.number, signal)
 
+    @cached_property
+    def main(self) -> int:
+        """Which of the inputs is the activation: `where(x > 0, x, 0)` reads x and a condition."""
+        return next(place for place, value in enumerate(self.inputs) if value.is_floating_point())
+
+    def only(self, signal: Tensor | None, place: int | None = None) -> Signals:
+        """A signal for one input and none for the others."""
+        chosen = self.main if place is None else place
+        return [signal if number == chosen else None for number in range(len(self.inputs))]
+
 
 def transpose(here: Here, signal: Any) -> Signals:
     """The ordinary derivative, right for whatever is linear."""
     return here.back(signal)
 
 
-def walk(forward: Pass, start: Tensor, rules: Rules, reference: Pass | None = None) -> Tensor:
+def walk(forward: Pass, start: Tensor, rules: Rules, reference: Pass | Chosen | None = None) -> Tensor:
     """The signal that reaches the images when `start` is put on the logits."""
     graph = forward.graph
     signals: dict[int, Any] = {graph.output: start}
@@ -135,7 +186,7 @@ def refusal(graph: Graph, rules: Rules) -> Step | None:
         if step.number not in reached:
             continue
         kind = family(graph, step)
-        if kind and kind not in rules:
+        if kind not in rules:  # also one that might turn out to be affine
             return step
         inputs = set(step.inputs)
         if kind == "gated" and "gate" not in rules:  # the gate itself gets nothing

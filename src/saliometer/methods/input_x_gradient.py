@@ -1,11 +1,15 @@
 """Input times gradient: the first-order share of every input value in the score (Shrikumar et al., 2016)."""
 
-from saliometer.registry import method
-from saliometer.types import Asking, Batch, Gradients, Model, unaltered
+from saliometer.methods._path import OUTPUTS, missed, vanishes
+from saliometer.registry import method, one_of
+from saliometer.types import Asking, Batch, Explained, Gradients, Model, Scores, unaltered
 
 
 @method()
-def input_x_gradient(model: Model, batch: Batch) -> Asking:
+def input_x_gradient(model: Model, batch: Batch, *, output: str = "logit") -> Asking:
     """The input times the gradient there; sums to the score on networks without biases."""
-    slope = yield Gradients(unaltered(batch.images))
-    return batch.images * slope
+    one_of("output", output, OUTPUTS)
+    slope = yield Gradients(unaltered(batch.images), of=output)
+    score = (yield Scores(unaltered(batch.images), of=output))[0].double()
+    maps = batch.images * slope
+    return Explained(maps, missed(maps, score), score, flags={"zero_gradient": vanishes(slope)})

@@ -1,0 +1,117 @@
+"""The layer that CAM methods read, found by running one image: the last feature maps before places are lost."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from saliometer.methods._cam import SKEWED, Grid, grid_of, skew
+from saliometer.seeds import uniform
+
+PASSING = ("Dropout", "DropPath", "DropBlock", "StochasticDepth", "Identity", "Permute", "Reshape", "Rearrange")
+NORMS = ("LayerNorm", "RMSNorm")
+ATTENTIONS = ("Attention", "Attn")
+CLOSE = 1e-5  # logits this close, relative to the largest, are the same
+
+
+@dataclass
+class Run:
+    """What happened while one image went through a network."""
+
+    outputs: list[tuple[str, Tensor]] = field(default_factory=list)  # of modules, in the order in which they finished
+    pooled: list[Tensor] = field(default_factory=list)  # tensors that a pooling made
+    calls: Counter[str] = field(default_factory=Counter)
+    norm: str = ""  # the last normalisation over channels to finish
+    attended: str = ""  # the one that finished last before the last attention began
+
+    def is_pooled(self, tensor: object) -> bool:
+        return any(tensor is one for one in self.pooled)
+
+
+def cam_layer(net: nn.Module, image: Tensor) -> str:
+    """The name of the layer for one image (1, C, H, W), '' if there is none.
+
+    In networks with attention the normalisation before the last attention; else the last feature maps (a block counts
+    as its own last layer) that no pooling made and that are the only way to the score.
+    """
+    run, modules = _watched(net, image), dict(net.named_modules())
+
+    def grid(name: str, output: Tensor) -> Grid | None:
+        readable = len(output) == len(image) and run.calls[name] == 1
+        return grid_of(output.shape, image.shape, modules[name]) if readable else None
+
+    for name, output in reversed(run.outputs):
+        found = grid(name, output) if name == run.attended else None
+        if found and skew((found.height, found.width), image.shape) < SKEWED:  # else a window's places, not the image's
+            return name
+    for name, output in reversed(run.outputs):
+        made = output.ndim == 4 and not _is(modules[name], PASSING) and not run.is_pooled(output)
+        if made and grid(name, output) and _is_only_way(net, modules[name], image):
+            return name
+    return ""
+
+
+def _watched(net: nn.Module, image: Tensor) -> Run:
+    run = Run()
+
+    def began(name: str, module: nn.Module) -> Callable[..., None]:
+        def hook(*_: object) -> None:
+            run.calls[name] += 1
+            if _is(module, ATTENTIONS):
+                run.attended = run.norm
+
+        return hook
+
+    def finished(name: str, module: nn.Module) -> Callable[..., None]:
+        def hook(_module: object, inputs: tuple[object, ...], output: object) -> None:
+            if not isinstance(output, Tensor):
+                return
+            run.outputs.append((name, output))
+            if _is(module, NORMS):
+                run.norm = name
+            if _pools(module) or (_is(module, PASSING) and any(map(run.is_pooled, inputs))):
+                run.pooled.append(output)
+
+        return hook
+
+    named = [(name, module) for name, module in net.named_modules() if name]
+    before = [module.register_forward_pre_hook(began(name, module)) for name, module in named]
+    after = [module.register_forward_hook(finished(name, module)) for name, module in named]
+    try:
+        with torch.no_grad():
+            net(image)
+    finally:
+        for handle in (*before, *after):
+            handle.remove()
+    return run
+
+
+def _is(module: nn.Module, words: tuple[str, ...]) -> bool:
+    return any(word in type(module).__name__ for word in words)
+
+
+def _pools(module: nn.Module) -> bool:
+    return "Pool" in type(module).__name__ and next(module.parameters(), None) is None
+
+
+def _is_only_way(net: nn.Module, module: nn.Module, image: Tensor) -> bool:
+    """Whether two images of noise get the same logits once the layer gives zeros for both."""
+    seeds = torch.arange(2, device=image.device)
+    images = uniform(seeds, "two images", *image.shape[1:]).to(image.dtype)
+    with torch.no_grad(), _silenced(module):
+        logits = net(images)
+    if not isinstance(logits, Tensor):
+        return True  # whoever asks for scores will be told
+    return bool((logits[0] - logits[1]).abs().max() <= CLOSE * logits.abs().max())
+
+
+@contextmanager
+def _silenced(module: nn.Module) -> Iterator[None]:
+    handle = module.register_forward_hook(lambda _module, _inputs, output: torch.zeros_like(output))
+    try:
+        yield
+    finally:
+        handle.remove()

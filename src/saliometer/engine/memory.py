@@ -1,0 +1,50 @@
+"""How many images fit into one pass: from what one image takes, and the memory there is or that the user allows."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from saliometer.engine.device import BATCH
+from saliometer.types import Model
+
+HELD = 3  # what a backward pass holds at once, in multiples of what one forward pass makes
+GIB = 2**30
+
+
+def fitting(model: Model, image: Tensor, limit: float = 0.0) -> int:
+    """The batch size for images like this one, (1, C, H, W); `limit` is in GiB, 0 takes what is free."""
+    if limit < 0:
+        raise ValueError(f"memory is {limit} GiB: wanted more than 0, or 0 to find it")
+    with torch.no_grad(), _Bytes() as counter:
+        model.logits(image)
+    room = limit * GIB if limit else free(image.device)
+    return max(1, min(BATCH[image.device.type], int(room // (HELD * max(counter.made, 1)))))
+
+
+def free(device: torch.device) -> float:
+    """Bytes that may be taken: most of a GPU's free memory, half of the machine's."""
+    if device.type == "cuda":
+        return 0.8 * torch.cuda.mem_get_info(device)[0]
+    try:
+        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+        return 0.5 * 1024 * int(told["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return 2.0 * GIB  # not Linux: what any machine has
+
+
+class _Bytes(TorchDispatchMode):
+    """Adds up the memory of everything that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.made = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        for result in results if isinstance(results, tuple | list) else (results,):
+            if isinstance(result, Tensor):
+                self.made += result.nbytes
+        return results

@@ -1,0 +1,305 @@
+"""Layer-wise relevance propagation: rules that hand a unit's relevance down to its inputs (Bach et al., 2015).
+
+LRP is reported by its authors to be patented, free for personal and scientific use only; check before commercial use.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saliometer.graph import (
+    Graph,
+    Here,
+    Network,
+    Rules,
+    Signals,
+    family,
+    gate_of,
+    once,
+    transpose,
+    walk,
+)  # fmt: skip
+from saliometer.methods._kernels import applied, bias_of, weights_of
+from saliometer.types import Asking, Batch, Explained, Walk
+
+Part = Callable[[Here, Tensor, "Books"], Signals]  # a rule that says where the rest of the relevance went
+BIASES = ("split", "full", "ignore")  # how a bias joins the two halves of alpha-beta
+SMALLEST = 1e-7  # a denominator below this counts as zero where a rule lets it cross zero
+
+
+class Books:
+    """Where relevance goes that does not reach the inputs: to biases, to the stabiliser, or lost at a zero."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Tensor] = {}
+
+    def add(self, part: str, amounts: Tensor) -> None:
+        total = amounts.double().flatten(1).sum(1)
+        self.parts[part] = self.parts[part] + total if part in self.parts else total
+
+
+Pairs = Sequence[tuple[Tensor, Tensor]]  # activations and weights
+
+
+def shares(
+    here: Here, relevance: Tensor, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0
+) -> tuple[Tensor, ...]:
+    """What each pair of activations and weights gets: q = R / (sum of the pairs + bias), sent back over its weights."""
+    with torch.enable_grad():
+        leaves = [activations.detach().requires_grad_() for activations, _ in pairs]
+        parts = [applied(here.step, leaf, weights) for leaf, (_, weights) in zip(leaves, pairs, strict=True)]
+    quotient = over(relevance, sum(part.detach() for part in parts) + bias, books, smallest)
+    books.add("bias", quotient * bias)
+    return tuple(
+        leaf.detach() * slope
+        for leaf, slope in zip(leaves, torch.autograd.grad(parts, leaves, [quotient] * len(parts)), strict=True)
+    )
+
+
+def over(relevance: Tensor, total: Tensor, books: Books, smallest: float = 0.0) -> Tensor:
+    """R / total; what stands over a zero is lost."""
+    zero = total.abs() <= smallest
+    books.add("lost", relevance * zero)
+    return (relevance / total.where(~zero, 1)).where(~zero, 0)
+
+
+def signed(here: Here) -> tuple[Tensor, Tensor | None]:
+    """The positive and the negative part of a kernel's input; None where the network allows no negative values."""
+    activations: Tensor = here.inputs[0]
+    if not_negative(here.graph)[here.step.inputs[0]]:
+        return activations, None
+    return activations.clamp(min=0), activations.clamp(max=0)
+
+
+def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
+    """In proportion to each input's part of the sum; `epsilon` is added to the sum, or that share of its own rms."""
+
+    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+        total, width = here.output, torch.as_tensor(epsilon)
+        if scale == "rms":
+            width = epsilon * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
+        stabiliser = torch.where(total < 0, -width.to(total), width.to(total))
+        quotient = over(relevance, total + stabiliser, books)
+        if epsilon:
+            books.add("epsilon", quotient * stabiliser)
+        books.add("bias", quotient * constant_of(here))
+        return [_times(value, sent) for value, sent in zip(here.inputs, here.back(quotient), strict=True)]
+
+    return rule
+
+
+def _times(value: Tensor, sent: Tensor | None) -> Tensor | None:
+    return None if sent is None else value * sent
+
+
+def constant_of(here: Here) -> Tensor:
+    """What an affine operation adds whatever goes in."""
+    kind = family(here.graph, here.step)
+    if kind == "kernel":
+        return bias_of(here)
+    if kind in ("average", "add"):
+        return here.output.new_zeros(())
+    zeros = {number: torch.zeros_like(value) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
+    result: Tensor = here.step(zeros)
+    return result
+
+
+def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
+    """Alpha of the relevance to what speaks for a unit, minus beta to what speaks against; `bias` joins as named."""
+
+    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+        plus, minus = signed(here)
+        weights, offset = weights_of(here.step), bias_of(here)
+        smallest = SMALLEST if bias == "full" else 0.0
+
+        def half(sign: float, share: float) -> Tensor:
+            pairs = [(plus, (weights * sign).clamp(min=0) * sign)]
+            if minus is not None:
+                pairs.append((minus, (-weights * sign).clamp(min=0) * -sign))
+            part = {"split": (offset * sign).clamp(min=0) * sign, "full": offset, "ignore": torch.zeros_like(offset)}
+            return sum(shares(here, share * relevance, pairs, part[bias], books, smallest))  # type: ignore[return-value]
+
+        return [half(1, alpha) + half(-1, -beta) if beta else half(1, alpha)]
+
+    return rule
+
+
+def gamma(share: float) -> Part:
+    """Like z, but what speaks for the sign of the sum counts `share` more."""
+
+    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+        plus, minus = signed(here)
+        weights, offset = weights_of(here.step), bias_of(here)
+
+        def half(sign: float) -> Tensor:
+            helps = (weights * sign).clamp(min=0) * sign
+            harms = (-weights * sign).clamp(min=0) * -sign
+            pairs = [(plus, weights + share * helps)]
+            if minus is not None:
+                pairs.append((minus, weights + share * harms))
+            part = offset + share * (offset * sign).clamp(min=0) * sign
+            chosen = relevance * ((here.output * sign) > 0)
+            return sum(shares(here, chosen, pairs, part, books))  # type: ignore[return-value]
+
+        books.add("lost", relevance * (here.output == 0))
+        return [half(1) + half(-1)]
+
+    return rule
+
+
+def flat(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """The same to every input."""
+    pairs = [(torch.ones_like(here.inputs[0]), torch.ones_like(weights_of(here.step)))]
+    return shares(here, relevance, pairs, here.output.new_zeros(()), books)
+
+
+def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """In proportion to the squared weights."""
+    pairs = [(torch.ones_like(here.inputs[0]), weights_of(here.step).square())]
+    return shares(here, relevance, pairs, here.output.new_zeros(()), books)
+
+
+def z_box(low: Tensor, high: Tensor) -> Part:
+    """For the first layer: in proportion to how far each input can still move the sum within its bounds."""
+
+    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+        activations, weights = here.inputs[0], weights_of(here.step)
+        least, most = bounds_there(here, low, high)
+        wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
+        if bool(wrong.any()):
+            raise ValueError(
+                f"images reach from {float(activations.min()):.3g} to {float(activations.max()):.3g}, beyond the "
+                f"bounds {float(least.min()):.3g} to {float(most.max()):.3g} that this rule needs: say how images are "
+                "normalised (explain's mean= and std=), or give pixels in [0, 1]"
+            )
+        pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
+        return [sum(shares(here, relevance, pairs, here.output.new_zeros(()), books))]  # type: ignore[list-item]
+
+    return rule
+
+
+def bounds_there(here: Here, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """The bounds of what enters a first layer: the images' own, sent through whatever comes before it."""
+    graph, images = here.graph, here.forward.values[0]
+    ends = []
+    for bound in (low, high):
+        values: dict[int, Any] = {0: bound.expand_as(images)}
+        for step in graph.steps[1 : here.step.inputs[0] + 1]:
+            if set(step.inputs) <= set(values):
+                values[step.number] = step(values)
+        ends.append(values[here.step.inputs[0]])
+    return torch.minimum(*ends), torch.maximum(*ends)
+
+
+# Operations without weights
+
+
+def keep(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """Relevance passes unchanged; a factor that was spread over its input gathers it again."""
+    return here.only(relevance.sum_to_size(here.inputs[here.main].shape))
+
+
+def passed(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """Routed as the values were; a maximum's winner takes all."""
+    return transpose(here, relevance)
+
+
+def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """A product with a gate: the gate gets nothing (Arras et al., 2017)."""
+    gate = gate_of(here.graph, here.step)
+    place = next(place for place, number in enumerate(here.step.inputs) if number != gate)
+    return here.only(relevance.sum_to_size(here.inputs[place].shape), place)
+
+
+def shifted(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """A constant is added: it takes its share as a bias does, but not where images are only normalised."""
+    if here.step.number in before_first(here.graph):
+        return keep(here, relevance, books)
+    return z()(here, relevance, books)
+
+
+COMMON: Mapping[str, Part] = {
+    **dict.fromkeys(("relu", "relu_capped", "from_zero", "scale"), keep),
+    **dict.fromkeys(("max", "route", "same"), passed),
+    "average": z(1e-9),
+    "add": z(),
+    "affine": z(1e-9),
+    "shift": shifted,
+    "gated": to_the_signal,
+}
+
+
+# A network's structure
+
+
+@once
+def not_negative(graph: Graph) -> tuple[bool, ...]:
+    """For each step, whether the network allows no negative values there."""
+    found: list[bool] = []
+    for step in graph.steps:
+        kind = family(graph, step) if step.number else ""
+        inherited = kind in ("max", "average", "route", "same", "add") and step.op != "sub"
+        found.append(kind in ("relu", "relu_capped", "gate") or (inherited and all(found[n] for n in step.inputs)))
+    return tuple(found)
+
+
+@once
+def before_first(graph: Graph) -> frozenset[int]:
+    """The images and what only normalises or routes them."""
+    found = {0}
+    for step in graph.steps[1:]:
+        if family(graph, step) in ("shift", "scale", "route", "same") and set(step.inputs) <= found:
+            found.add(step.number)
+    return frozenset(found)
+
+
+def layered(first: Part, convolution: Part, dense: Part) -> Part:
+    """Another rule for what reads the images, for convolutions and for linear layers."""
+
+    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+        if here.step.inputs[0] in before_first(here.graph):
+            return first(here, relevance, books)
+        chosen = convolution if here.step.op.startswith("conv") else dense
+        return chosen(here, relevance, books)
+
+    return rule
+
+
+def table(kernel: Part, norm: Part) -> dict[str, Part]:
+    return {**COMMON, "kernel": kernel, "norm": norm}
+
+
+def bound(parts: Mapping[str, Part], books: Books) -> Rules:
+    """Rules as a walk takes them, writing into these books."""
+    return {name: (lambda here, signal, part=part: part(here, signal, books)) for name, part in parts.items()}
+
+
+def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = False) -> Asking:
+    """Relevance of every input value, starting from the target's logit; what does not arrive is accounted for."""
+    told: list[tuple[Tensor, dict[str, Tensor]]] = []
+
+    def run(network: Network, rows: slice) -> Tensor:
+        forward, books = network.run(batch.images[rows], fold=True), Books()
+        targets = batch.targets[rows, None]
+        start = forward.logits.gather(1, targets)
+        start = start.relu() if positive else start
+        found = walk(forward, torch.zeros_like(forward.logits).scatter_(1, targets, start), bound(parts, books))
+        told.append((start[:, 0].double(), books.parts))
+        return found
+
+    maps = yield Walk(batch.images, run)
+    start = torch.cat([one for one, _ in told])
+    names = sorted({name for _, parts in told for name in parts})
+    facts = {name: torch.cat([p.get(name, s.new_zeros(s.shape)) for s, p in told]) for name in names}
+    missing = start - maps.double().flatten(1).sum(1)
+    closing = missing - sum(facts.values(), start=torch.zeros_like(start))
+    flags = {"zero_gradient": (maps == 0).flatten(1).all(1)}
+    if positive:
+        flags = {"negative_target": start <= 0}
+    tolerance = 1e-4 if maps.dtype == torch.float32 else 1e-9
+    scale = start.abs() + maps.double().abs().flatten(1).sum(1) + sum(part.abs() for part in facts.values())
+    return Explained(
+        maps, -missing, start, {**flags, "loose": closing.abs() > tolerance * scale}, {**facts, "closing": closing}
+    )

@@ -1,0 +1,44 @@
+"""CAM: feature maps weighted as the linear layer behind their mean weighs them (Zhou et al., 2016)."""
+
+import torch
+from torch import Tensor, nn
+
+from saliometer.methods._cam import RELUS, activations, shown
+from saliometer.registry import method, one_of
+from saliometer.types import Asking, Batch, Model
+
+ROUNDING = 1e-4  # the score may differ by this share of its terms from what the head would give
+
+
+@method()
+def cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "none") -> Asking:
+    """A layer's activations weighted by the last linear layer; the mean of a map and its bias are the score."""
+    one_of("relu", relu, RELUS)
+    found = yield from activations("cam", model, batch, layer)
+    score = yield from found.score()
+    refusal = ValueError(
+        f"cam: model '{model.name}' is not layer '{found.at.layer}', a mean over its places and one linear layer; "
+        "use grad_cam, or name another layer with cam(layer=NAME)"
+    )
+    head = _head(model, found.maps.shape[1], batch.targets)
+    if head is None:
+        raise refusal
+    weights, bias = head
+    maps = torch.einsum("nk,nkhw->nhw", weights, found.maps)
+    residual = maps.mean((1, 2), dtype=torch.float64) + bias - score
+    terms = (weights * found.maps.mean((2, 3))).abs().sum(1) + bias.abs()
+    if (residual.abs() > ROUNDING * terms).any():
+        raise refusal
+    return shown(maps, found, relu, {}, residual, score)
+
+
+def _head(model: Model, channels: int, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+    """(N, k) weights and (N,) biases of the targets in the last linear layer that reads that many channels."""
+    for module in reversed(list(model.net.modules())):
+        if isinstance(module, nn.Linear) and module.in_features == channels:
+            weights = module.weight.detach()
+            bias = weights.new_zeros(len(weights)) if module.bias is None else module.bias.detach()
+            if len(bias) == 1:  # one logit z stands for the scores -z and z
+                weights, bias = torch.cat((-weights, weights)), torch.cat((-bias, bias))
+            return (weights[targets], bias[targets]) if int(targets.max()) < len(bias) else None
+    return None

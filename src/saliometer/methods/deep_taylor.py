@@ -1,0 +1,49 @@
+"""Deep Taylor, bounded: relevance that is never negative, and bounds at the input (Montavon et al., 2017)."""
+
+from torch import Tensor
+
+from saliometer.graph import Here, Signals
+from saliometer.methods._lrp import (
+    COMMON,
+    Books,
+    Part,
+    alpha_beta,
+    keep,
+    layered,
+    over,
+    relevances,
+    w_square,
+    z_box,
+)  # fmt: skip
+from saliometer.registry import method, one_of
+from saliometer.types import Asking, Batch, Model
+
+
+def _average(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """In proportion to what is positive."""
+    positive = here.inputs[0].clamp(min=0)
+    total = here.step({here.step.inputs[0]: positive})
+    sent = here.back(over(relevance, total, books))[0]
+    return [None if sent is None else positive * sent]
+
+
+def _add(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """To each branch in proportion to its positive part."""
+    signs = here.back(here.output.new_ones(()).expand_as(here.output))
+    parts = [(value * sign).clamp(min=0) for value, sign in zip(here.inputs, signs, strict=True) if sign is not None]
+    quotient = over(relevance, sum(parts[1:], start=parts[0]), books)
+    return [(part * quotient).sum_to_size(part.shape) for part in parts]
+
+
+def _table(kernel: Part) -> dict[str, Part]:
+    common = {name: part for name, part in COMMON.items() if name not in ("from_zero", "gated", "affine")}
+    return {**common, "kernel": kernel, "norm": keep, "average": _average, "add": _add, "shift": keep}
+
+
+@method(rules=_table(layered(w_square, alpha_beta(1, 0), alpha_beta(1, 0))))
+def deep_taylor(model: Model, batch: Batch, *, bias: str = "ignore") -> Asking:
+    """Relevance to what speaks for a unit, bounded at the input; never negative, empty for a negative logit."""
+    one_of("bias", bias, ("ignore", "full"))
+    plus = alpha_beta(1, 0, bias)
+    kernel = layered(z_box(*model.bounds(batch.images)), plus, plus)
+    return (yield from relevances(batch, _table(kernel), positive=True))

@@ -1,0 +1,215 @@
+"""DeepLIFT with the RevealCancel rule: what raises and what lowers a unit is followed apart (Shrikumar et al., 2017).
+
+Every step carries its difference to the baseline as a part P >= 0 and a part N <= 0, and each part has a multiplier of
+its own; signals on the walk are stacked, the one for P first.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saliometer.graph import Chosen, Graph, Here, Network, Pass, Rules, Signals, Step, family, walk
+from saliometer.methods._deeplift import after, before, difference, maximum, near, product, slope
+from saliometer.methods._kernels import applied, transposed, weights_of
+from saliometer.methods._rules import on_target
+from saliometer.perturb import filled
+from saliometer.registry import method, one_of
+from saliometer.types import Asking, Batch, Model, Walk
+
+Parts = dict[int, Any]  # step -> (2, N, ...): P and N; a tuple of them for a step with several outputs
+
+
+def signs(values: Tensor) -> Tensor:
+    return torch.stack((values.clamp(min=0), values.clamp(max=0)))
+
+
+def _halves(values: Tensor) -> tuple[Tensor, Tensor]:
+    return values.clamp(min=0), values.clamp(max=0)
+
+
+# Forward: the two parts of every step's difference
+
+
+def parts_of(forward: Pass, reference: Chosen, rescaled: Callable[[Graph, Step], bool]) -> Parts:
+    parts: Parts = {0: signs(forward.values[0] - reference.values[0])}
+    for step in forward.graph.steps[1:]:
+        parts[step.number] = _part(Here(forward, step, reference), parts, rescaled)
+    return parts
+
+
+def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Any:
+    kind, step = family(here.graph, here.step), here.step
+    if kind == "compare":
+        return None
+    if kind == "kernel":
+        (value, start), weights = before(here), weights_of(step)
+        (up, down), (more, less) = _halves(value - start), _halves(weights)
+        raised = applied(step, up, more) + applied(step, down, less)
+        return torch.stack((raised, applied(step, up, less) + applied(step, down, more)))
+    if kind in ("relu", "relu_capped", "from_zero", "gate"):
+        return torch.stack(_revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step)))
+    if kind in ("norm", "scale"):
+        given, factor = parts[step.inputs[0]], _factor(here)
+        return torch.where(factor >= 0, given * factor, given.flip(0) * factor)
+    if kind == "add":
+        both = [parts[number] * sign if sign > 0 else parts[number].flip(0) * sign for number, sign in _terms(here)]
+        return sum(both)
+    if kind in ("average", "route", "same", "shift"):
+        return _linear(here, parts)
+    if kind in ("max", "product", "gated"):
+        value, start = after(here)
+        return signs(value - start)
+    return None  # an operation without a rule: refused on the way back
+
+
+def _linear(here: Here, parts: Parts) -> Any:
+    """Both parts through an operation, without what it adds by itself."""
+    zeros = {number: _each(parts[number], lambda part: torch.zeros_like(part[0])) for number in here.step.inputs}
+    nothing = here.step(zeros)
+    found = [here.step({n: _each(parts[n], lambda part, k=k: part[k]) for n in here.step.inputs}) for k in (0, 1)]
+    if isinstance(nothing, tuple | list):
+        return tuple(torch.stack((p - z, n - z)) for p, n, z in zip(*found, nothing, strict=True))
+    return torch.stack((found[0] - nothing, found[1] - nothing))
+
+
+def _each(value: Any, take: Callable[[Tensor], Tensor]) -> Any:
+    return tuple(take(one) for one in value) if isinstance(value, tuple) else take(value)
+
+
+def _function(here: Here, value: Tensor) -> Tensor:
+    """The step's elementwise function at other values."""
+    result: Tensor = here.step({n: value if p == here.main else value > 0 for p, n in enumerate(here.step.inputs)})
+    return result
+
+
+def _revealed(here: Here, given: Tensor, rescaled: bool) -> tuple[Tensor, Tensor]:
+    """Each part's effect, averaged over whether the other part is there already."""
+    (up, down), start = given, before(here)[1]
+    if rescaled:
+        ratio = _ratio(here)
+        return up * ratio, down * ratio
+    at, high, low, end = (_function(here, start + step) for step in (torch.zeros_like(up), up, down, up + down))
+    return ((high - at) + (end - low)) / 2, ((low - at) + (end - high)) / 2
+
+
+def _ratio(here: Here) -> Tensor:
+    (value, start), (output, expected) = before(here), after(here)
+    still = near(value, start)
+    return torch.where(still, slope(here, (value + start) / 2), (output - expected) / (value - start).where(~still, 1))
+
+
+def _factor(here: Here) -> Tensor:
+    """What a step multiplies each value by."""
+    ones = {number: torch.ones_like(value) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
+    zeros = {number: torch.zeros_like(value) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
+    factor: Tensor = here.step(ones) - here.step(zeros)
+    return factor
+
+
+def _terms(here: Here) -> list[tuple[int, float]]:
+    """The steps that a sum adds up, with their signs."""
+    zeros = {number: torch.zeros_like(value[:1]) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
+    found = []
+    for number in here.step.inputs:
+        changed = here.step({**zeros, number: torch.ones_like(zeros[number])})
+        found.append((number, float(changed.flatten()[0])))
+    return found
+
+
+# Backward: two multipliers for every step
+
+
+def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
+    """What a walk needs to know of the parts."""
+
+    def kernel(here: Here, m: Tensor) -> Signals:
+        (value, start), weights = before(here), weights_of(here.step)
+        more, less = _halves(weights)
+        up = transposed(here, m[0], more) + transposed(here, m[1], less)
+        down = transposed(here, m[0], less) + transposed(here, m[1], more)
+        change = value - start
+        joined = torch.where(change > 0, up, torch.where(change < 0, down, (up + down) / 2))
+        return [torch.stack((joined, joined))]
+
+    def revealed(here: Here, m: Tensor) -> Signals:
+        given, effect = parts[here.step.inputs[here.main]], parts[here.step.number]
+        if rescaled(here.graph, here.step):
+            return here.only(m * _ratio(here))
+        start, other = before(here)[1], given.flip(0)
+        still = given.abs() <= 32 * torch.finfo(given.dtype).eps * (start.abs() + other.abs()).clamp(min=1)
+        limit = torch.stack([(slope(here, start) + slope(here, start + one)) / 2 for one in other])
+        return here.only(m * torch.where(still, limit, effect / given.where(~still, 1)))
+
+    def scaled(here: Here, m: Tensor) -> Signals:
+        factor = _factor(here)
+        sent = torch.where(factor >= 0, m * factor, m.flip(0) * factor)
+        return here.only(torch.stack([one.sum_to_size(here.inputs[here.main].shape) for one in sent]))
+
+    def added(here: Here, m: Tensor) -> Signals:
+        return [
+            torch.stack([one.sum_to_size(value.shape) for one in (m * sign if sign > 0 else m.flip(0) * sign)])
+            for (_, sign), value in zip(_terms(here), here.inputs, strict=True)
+        ]
+
+    def linear(here: Here, m: Any) -> Signals:
+        if isinstance(m, list):  # a step with several outputs
+            halves = [here.back([None if one is None else one[k] for one in m]) for k in (0, 1)]
+        else:
+            halves = [here.back(m[k].contiguous()) for k in (0, 1)]
+        return [None if p is None or n is None else torch.stack((p, n)) for p, n in zip(*halves, strict=True)]
+
+    def joined(rule: Callable[[Here, Tensor], Signals]) -> Callable[[Here, Tensor], Signals]:
+        def joint(here: Here, m: Tensor) -> Signals:
+            value, start = after(here)
+            return [
+                None if s is None else torch.stack((s, s)) for s in rule(here, torch.where(value > start, m[0], m[1]))
+            ]
+
+        return joint
+
+    return {
+        "kernel": kernel,
+        **dict.fromkeys(("relu", "relu_capped", "from_zero", "gate"), revealed),
+        **dict.fromkeys(("norm", "scale"), scaled),
+        **dict.fromkeys(("average", "route", "same", "shift"), linear),
+        "add": added,
+        "max": joined(maximum),
+        **dict.fromkeys(("product", "gated"), joined(product)),
+    }
+
+
+def _nowhere(_graph: Graph, _step: Step) -> bool:
+    return False
+
+
+def _after_convolution(graph: Graph, step: Step) -> bool:
+    source = graph.steps[step.inputs[0]]
+    while family(graph, source) in ("norm", "scale", "shift", "add", "same", "route"):
+        source = graph.steps[source.inputs[0]]
+    return source.op.startswith("conv")
+
+
+MODES = {"all": _nowhere, "genomics": _after_convolution}
+
+
+@method(rules=rules({}, _nowhere))
+def deeplift_reveal_cancel(model: Model, batch: Batch, *, baseline: str = "zero", mode: str = "all") -> Asking:
+    """DeepLIFT with what raises and lowers the score kept apart; mode=genomics: Rescale behind convolutions."""
+    rescaled = MODES[one_of("mode", mode, MODES)]
+    start = filled(model, batch.images, baseline, references=batch.references, seeds=batch.seeds)
+    risen: list[Tensor] = []
+
+    def run(network: Network, rows: slice) -> Tensor:
+        reference = Chosen(network.run(start[rows], slopes=False))
+        forward = network.run(batch.images[rows], keep=True)
+        chosen = on_target(forward.logits, batch.targets[rows])
+        table = rules(parts_of(forward, reference, rescaled), rescaled)
+        up, down = walk(forward, torch.stack((chosen, chosen)), table, reference)
+        risen.append((chosen * (forward.logits - reference.logits)).double().sum(1))
+        way = batch.images[rows] - start[rows]
+        return torch.where(way > 0, up, down) * way
+
+    maps = yield Walk(batch.images, run)
+    return difference(maps, risen, batch.images - start)

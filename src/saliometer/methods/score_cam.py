@@ -1,0 +1,38 @@
+"""Score-CAM: activations weighted by the score of the image seen through each channel (Wang et al., 2020)."""
+
+import torch
+from torch import Tensor
+
+from saliometer.methods._cam import RELUS, activations, enlarged, ranged, shown
+from saliometer.perturb import filled, masked
+from saliometer.registry import method, one_of
+from saliometer.types import Asking, Batch, Model, Scores
+
+WEIGHTS = {"softmax_logits": "logit", "probability": "probability"}  # the article's and the authors' code's
+
+
+@method()
+def score_cam(
+    model: Model, batch: Batch, *, layer: str = "", weights: str = "softmax_logits", fill: str = "zero",
+    relu: str = "before",
+) -> Asking:  # fmt: skip
+    """Activations weighted by the score of the image where a channel is active; `fill` is what it hides with."""
+    one_of("relu", relu, RELUS)
+    of = WEIGHTS[one_of("weights", weights, WEIGHTS)]
+    images, blank = batch.images, filled(model, batch.images, fill, references=batch.references, seeds=batch.seeds)
+    found = yield from activations("score_cam", model, batch, layer)
+    maps = found.maps
+    shaped = maps.amax((2, 3)) > maps.amin((2, 3))  # (N, k): a flat channel makes no mask
+    channels = shaped.any(0).nonzero()[:, 0]
+
+    def through(ks: range) -> Tensor:
+        masks = ranged(enlarged(maps[:, channels[ks.start : ks.stop]], images))
+        return masked(images, masks.transpose(0, 1)[:, :, None], blank)
+
+    if not len(channels):
+        return shown(maps.new_zeros(maps[:, 0].shape), found, relu)
+    scores = (yield Scores(through, len(channels), of=of)).T  # (N, channels that make a mask)
+    chosen = shaped[:, channels]
+    if weights == "softmax_logits":
+        scores = scores.masked_fill(~chosen, -torch.inf).softmax(1).nan_to_num(0)  # all flat: no weight
+    return shown(torch.einsum("nk,nkhw->nhw", scores * chosen, maps[:, channels]), found, relu)
