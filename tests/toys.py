@@ -14,6 +14,7 @@ from saliometer.registry import Spec
 from saliometer.types import ABSENT, Batch, Explained, Model, Samples
 
 CPU = torch.device("cpu")
+REFERENCES = 100  # the fewest that every method takes
 
 
 # Models
@@ -91,7 +92,16 @@ class Cramped(Spy):
         return super().forward(images)
 
 
-def small_cnn(classes: int = 3, channels: int = 3, bias: bool = True, seed: int = 0) -> nn.Sequential:
+class Mean(nn.Module):
+    """The mean of each feature map."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps.mean((2, 3))
+
+
+def small_cnn(
+    classes: int = 3, channels: int = 3, bias: bool = True, seed: int = 0, pooled: bool = False
+) -> nn.Sequential:
     """A convolution, a ReLU, a smaller convolution, a ReLU and a linear layer, for 8x8 images."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -100,8 +110,8 @@ def small_cnn(classes: int = 3, channels: int = 3, bias: bool = True, seed: int 
             nn.ReLU(),
             nn.Conv2d(4, 5, 3, bias=bias),
             nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(5 * 4 * 4, classes, bias=bias),
+            Mean() if pooled else nn.Flatten(),
+            nn.Linear(5 if pooled else 5 * 4 * 4, classes, bias=bias),
         )
 
 
@@ -131,7 +141,8 @@ def noise_batch(count: int = 5, channels: int = 3, side: int = 8, classes: int =
     """Images of noise with targets that go round the classes."""
     generator = torch.Generator().manual_seed(1)
     images = torch.rand(count, channels, side, side, generator=generator)
-    return Batch(images, torch.arange(count) % classes, seeds_of(count))
+    references = torch.rand(REFERENCES, channels, side, side, generator=generator)
+    return Batch(images, torch.arange(count) % classes, seeds_of(count), references)
 
 
 def samples_of(

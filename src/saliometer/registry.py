@@ -30,7 +30,8 @@ class Facts:
     control: bool = False  # a method that explains nothing, there for comparison: in every table unasked
     rules: Mapping[str, Any] | None = None  # of a method that walks the network: those families have a rule
     needs_references: bool = False  # a method that compares with other images of the data
-    passes: str = "1"  # what a method costs for one image, in passes, as a formula of its parameters
+    passes: int = 1  # what a method costs for one image by default, in passes through the network, roughly
+    budget: str = ""  # the parameter that sets how many passes a method takes
     needs_truth: bool = False  # a method that is handed the scored region, a metric that reads objects and roles
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)
     better: str = ""  # 'higher' or 'lower', for a metric

@@ -58,7 +58,9 @@ def test_a_layer_inside_an_encoder_that_would_run_fused_is_heard():
             return self.layer(images.flatten(1, 2))[:, 0, :3]
 
     images = noise_batch(2).images
-    found = Answers(model_of(Encoder()), CPU)({"toy": Activations(images, "layer.norm1")}, noise_batch(2).targets)["toy"]
+    found = Answers(model_of(Encoder()), CPU)({"toy": Activations(images, "layer.norm1")}, noise_batch(2).targets)[
+        "toy"
+    ]
     assert found.shape == (2, 24, 8)
 
 

@@ -116,7 +116,9 @@ def test_the_network_sees_full_precision_and_repeatable_kernels(batch):
     torch.backends.cudnn.benchmark = True
     try:
         answers = Answers(model_of(Looks()), CPU)
-        answers({"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets)
+        answers(
+            {"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets
+        )
         answers.predicted(batch.images)
         assert torch.backends.cudnn.benchmark
     finally:
@@ -224,7 +226,9 @@ def test_one_image_that_does_not_fit_ends_the_run(batch):
 def test_any_other_error_of_the_network_is_its_askers_answer(batch):
     words = "mat1 and mat2 shapes cannot be multiplied"
     answers = Answers(model_of(Cramped(small_cnn(), most=0, words=words)), CPU, 16)
-    found = answers({"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets)
+    found = answers(
+        {"a": Gradients(each(lambda k: batch.images)), "b": Logits(each(lambda k: batch.images))}, batch.targets
+    )
     assert [str(error) for error in found.values()] == [words] * 2
     assert answers.size == 16
 
@@ -236,7 +240,12 @@ def broken(k: int, *_: object) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "question", [Gradients(each(broken), 3), Logits(each(broken), 3), Gradients(each(lambda k: torch.zeros(5, 3, 8, 8)), 3, broken)]
+    "question",
+    [
+        Gradients(each(broken), 3),
+        Logits(each(broken), 3),
+        Gradients(each(lambda k: torch.zeros(5, 3, 8, 8)), 3, broken),
+    ],
 )
 def test_an_error_inside_a_question_fails_its_asker_alone(model, batch, question):
     found = Answers(model, CPU)({"bad": question, "good": Gradients(each(lambda k: batch.images))}, batch.targets)

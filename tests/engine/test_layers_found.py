@@ -94,7 +94,9 @@ def headed(*layers: nn.Module, places: int = 9) -> nn.Sequential:
         pytest.param(headed(nn.MaxPool2d(2)), "1", id="a pooling and the block that ends with it"),
         pytest.param(headed(nn.MaxPool2d(2), nn.Dropout()), "1", id="a dropout on a pooling"),
         pytest.param(headed(nn.MaxPool2d(2), nn.Identity(), nn.Dropout2d()), "1", id="several that pass it on"),
-        pytest.param(headed(nn.Conv2d(4, 4, 3, 2, 1), nn.ReLU(inplace=True)), "2", id="a block counts as its last layer"),
+        pytest.param(
+            headed(nn.Conv2d(4, 4, 3, 2, 1), nn.ReLU(inplace=True)), "2", id="a block counts as its last layer"
+        ),
         pytest.param(headed(nn.Conv2d(4, 4, 3, 2, 1), nn.Dropout()), "2", id="a block that ends with a dropout"),
         pytest.param(headed(nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(4, 4, 1))), "2", id="a convolution on a pooling"),
     ],

@@ -108,7 +108,9 @@ def test_how_many_places_the_layer_has_is_said(text):
 @pytest.mark.parametrize(("layer", "shape"), [("4", r"\(2, 5, 1, 1\)"), ("5", r"\(2, 5\)")])
 def test_a_layer_without_places_is_refused(text, layer, shape):
     name = text.split("(")[0]
-    words = rf"ValueError: {name}: layer '{layer}' gives shape {shape}, wanted .* name another with {name}\(layer=NAME\)"
+    words = (
+        rf"ValueError: {name}: layer '{layer}' gives shape {shape}, wanted .* name another with {name}\(layer=NAME\)"
+    )
     with pytest.raises(AssertionError, match=words):
         explain(model_of(gap_cnn()), noise_batch(2), f'{name}(layer="{layer}")')
 
@@ -129,7 +131,7 @@ def test_an_unknown_layer_is_refused_with_the_nearest_name(text):
 
 @pytest.mark.parametrize("name", WITH_RELU)
 def test_an_unknown_place_for_the_relu_is_refused(name):
-    with pytest.raises(AssertionError, match="LookupError: there is no relu 'befor'. Did you mean 'before'"):
+    with pytest.raises(AssertionError, match=r"LookupError: there is no relu 'befor'\. Did you mean 'before'"):
         explain(model_of(gap_cnn()), noise_batch(2), f"{name}(relu=befor)")
 
 

@@ -29,7 +29,9 @@ def test_fixture_c_is_dead_for_its_mean_slope_is_zero():
 def test_a_map_without_positive_places_is_dead_unless_it_is_signed():
     """Class 1 of fixture A with its first map alone: -0.25 times (1, 2, 3, 4)."""
     image = torch.cat((IMAGE_A[:, :1], 0 * IMAGE_A[:, :1]), 1)
-    rectified, signed = (explained(FIXTURE_A, batch_of(image, 1), f"grad_cam(relu={relu})") for relu in ("before", "none"))
+    rectified, signed = (
+        explained(FIXTURE_A, batch_of(image, 1), f"grad_cam(relu={relu})") for relu in ("before", "none")
+    )
     assert rectified.maps.abs().max() == 0
     assert rectified.flags["dead_cam"].tolist() == [True]
     assert signed.maps[0, 0].tolist() == [[-0.25, -0.5], [-0.75, -1]]

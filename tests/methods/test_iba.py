@@ -208,7 +208,11 @@ def test_few_references_are_told(count, few):
         (references(99), 'layer="1"', "iba: got 99 reference images, wanted 100 or more"),
         (references(100, 6), 'layer="1"', r"iba: references have shape \(3, 6, 6\), wanted .* \(3, 8, 8\)"),
         (references(), "", r"iba: no layer named; name a middle one, not the last, as iba\(layer=layer2\) of a ResNet"),
-        (references(), 'layer="1",steps=0', "iba: beta=10.0, steps=0, copies=10, rate=1.0; wanted steps and copies of 1"),
+        (
+            references(),
+            'layer="1",steps=0',
+            "iba: beta=10.0, steps=0, copies=10, rate=1.0; wanted steps and copies of 1",
+        ),
         (references(), 'layer="1",copies=0', "iba: beta=10.0, steps=10, copies=0"),
         (references(), 'layer="1",beta=-1', "iba: beta=-1, steps=10"),
         (references(), 'layer="1",rate=0', "rate=0; wanted"),

@@ -73,9 +73,7 @@ def test_it_is_adam_over_the_whole_network(fill, blank):
 def test_the_masked_image_scores_higher_the_longer_it_climbs():
     model, batch = model_of(gap_cnn()), noise_batch()
     masks = [explain(model, batch, f"opti_cam(steps={steps})") for steps in (0, 30)]
-    start, end = (
-        model.logits(batch.images * mask).gather(1, batch.targets[:, None])[:, 0] for mask in masks
-    )
+    start, end = (model.logits(batch.images * mask).gather(1, batch.targets[:, None])[:, 0] for mask in masks)
     assert (end >= start).all()
     assert (end > start + 1e-3).any()
 

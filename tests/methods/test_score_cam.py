@@ -53,7 +53,9 @@ def test_a_flat_channel_is_left_out():
     """A third channel of sevens changes nothing, neither in the softmax nor in the sum."""
     flat = torch.cat((MAPS, torch.full((1, 1, 2, 2), 7.0, dtype=torch.float64)), 1)
     for weights in ("softmax_logits", "probability"):
-        one, two = (explain(model_of(Shown(m), "features"), ONES, f"score_cam(weights={weights})") for m in (MAPS, flat))
+        one, two = (
+            explain(model_of(Shown(m), "features"), ONES, f"score_cam(weights={weights})") for m in (MAPS, flat)
+        )
         torch.testing.assert_close(one, two)
 
 

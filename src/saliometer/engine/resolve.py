@@ -1,5 +1,6 @@
 """The methods that are asked for: by name, by spec string, from a file or module, or as a callable."""
 
+import itertools
 from collections.abc import Sequence
 
 from saliometer import registry
@@ -9,13 +10,19 @@ from saliometer.engine.score import Method
 from saliometer.registry import Spec
 
 Asked = str | own.OwnMethod
+QUICK = 60  # methods that take no more passes an image stand beside a new one unasked
 
 
 def resolve(asked: Sequence[Asked | tuple[str, own.OwnMethod]]) -> list[Method]:
-    """The methods asked for, or all known ones if none or only the user's own are; controls always come along."""
-    chosen = [one_method(one) for one in asked]
+    """The methods asked for, or the quick ones if none or only the user's own are; controls always come along.
+
+    The word 'all' stands for every method there is.
+    """
+    explaining = {name: entry.facts for name, entry in registry.methods.items() if not entry.facts.control}
+    named_all = [list(explaining) if one == "all" else [one] for one in asked]
+    chosen = [one_method(one) for one in itertools.chain.from_iterable(named_all)]
     if all(method.entry.own for method in chosen):
-        chosen += [one_method(name) for name in registry.methods if not registry.methods[name].facts.control]
+        chosen += [one_method(name) for name, facts in explaining.items() if facts.passes <= QUICK]
     named = {method.spec.name for method in chosen}
     chosen += [one_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
     labels = [method.label for method in chosen]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from saliometer import registry
 from saliometer.engine.answer import Answers
+from saliometer.engine.device import exact
 from saliometer.maps import checked, collapsed, complaints, dead
 from saliometer.registry import Entry, Spec
 from saliometer.types import PRIMARY, SECONDARY, Asking, Batch, Explained, Model, Question, Samples
@@ -80,7 +81,8 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answers, targets: Te
 
     def step(name: str, generator: Asking, advance: Callable[[], Question]) -> None:
         try:
-            asking[name] = generator, advance()
+            with exact():
+                asking[name] = generator, advance()
         except StopIteration as stop:
             results[name] = stop.value
         except MemoryError:
@@ -90,7 +92,8 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answers, targets: Te
 
     for name, start in starts.items():
         try:
-            begun = start()
+            with exact():
+                begun = start()
         except (Exception, SystemExit) as error:
             results[name] = Failure.of(error)
             continue

@@ -115,6 +115,8 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) 
                 images.clone()
             )
         except Exception as error:
+            with torch.no_grad():
+                logits(images[:1])  # if the network does not run at all, that is what to say
             why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
             raise ValueError(
                 f"the operations of {type(net).__name__} cannot be captured ({why}), so methods that walk them by rules "

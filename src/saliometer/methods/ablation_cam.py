@@ -9,7 +9,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model, Scores
 
 
-@method()
+@method(passes=256, rendering="raw")
 def ablation_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
     """Activations weighted by the fall of the score when a channel is 0, relative to the score's size."""
     one_of("relu", relu, RELUS)
@@ -23,8 +23,6 @@ def ablation_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "be
     def ablated(ks: range) -> Tensor:
         return found.grid.restored(maps * kept[ks.start : ks.stop], found.output)
 
-    score, *without = yield Scores(ablated, len(kept), at=found.at)
-    size = score.abs().where(score != 0, 1)
-    weights = [(score - other) / size for other in without]
-    summed = torch.einsum("kn,nkhw->nhw", torch.stack(weights), maps[:, channels]) if weights else maps[:, 0]
-    return shown(summed, found, relu)
+    score, without = (yield Scores(ablated, len(kept), at=found.at)).tensor_split((1,))
+    weights = (score - without) / score.abs().where(score != 0, 1)
+    return shown(torch.einsum("kn,nkhw->nhw", weights, maps[:, channels]), found, relu)

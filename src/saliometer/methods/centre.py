@@ -7,7 +7,7 @@ from saliometer.registry import method
 from saliometer.types import Batch, Model
 
 
-@method(control=True)
+@method(control=True, rendering="raw")
 def centre(model: Model, batch: Batch, *, width: float = 40 / 224) -> Tensor:
     """A Gaussian in the middle of the image; `width` is its standard deviation as a share of the shorter side."""
     if width <= 0:

@@ -7,7 +7,7 @@ from saliometer.types import Asking, Batch, Model
 TINY = 1e-6  # keeps the denominator from 0; the value of all published code
 
 
-@method()
+@method(rendering="raw")
 def grad_cam_plus_plus(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
     """A layer's activations weighted by each channel's positive gradients, more where few places carry them."""
     one_of("relu", relu, RELUS)

@@ -8,7 +8,7 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Explained, Model
 
 
-@method(rendering="proj", rules=GUIDED)
+@method(rendering="proj", rules=GUIDED, passes=2)
 def guided_grad_cam(model: Model, batch: Batch, *, layer: str = "", other: str = "refuse") -> Asking:
     """Guided backprop times the up-sampled Grad-CAM map."""
     found, activations, slopes = yield from features("guided_grad_cam", model, batch, layer)

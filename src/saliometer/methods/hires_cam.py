@@ -6,7 +6,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method()
+@method(rendering="raw")
 def hires_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
     """A layer's activations times their gradients; before the ReLU they sum to the score less the later biases."""
     one_of("relu", relu, RELUS)

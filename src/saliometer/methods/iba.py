@@ -18,7 +18,14 @@ MOST = 1 - 1e-6  # of a share that passes: the capacity of 1 is infinite
 FEW = 1000  # references; with fewer it says so
 
 
-@method(random=True, quick={"layer": "1", "steps": 3, "copies": 2})
+@method(
+    random=True,
+    quick={"layer": "1", "steps": 3, "copies": 2},
+    passes=100,
+    budget="steps",
+    needs_references=True,
+    rendering="raw",
+)
 def iba(
     model: Model, batch: Batch, *, layer: str = "", beta: float = 10.0, steps: int = 10, copies: int = 10,
     rate: float = 1.0,

@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method()
+@method(rendering="raw")
 def layer_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
     """A layer's activations times the positive part of their gradients, summed over channels."""
     one_of("relu", relu, RELUS)

@@ -14,7 +14,7 @@ from saliometer.types import Asking, Batch, Explained, Gradients, Model, unalter
 START = 0.5  # of each channel's weight, before the softmax
 
 
-@method(quick={"steps": 3})
+@method(quick={"steps": 3}, passes=100, budget="steps", rendering="raw")
 def opti_cam(
     model: Model, batch: Batch, *, layer: str = "", steps: int = 100, rate: float = 0.1, fill: str = "black"
 ) -> Asking:

@@ -11,7 +11,7 @@ from saliometer.types import Asking, Batch, Model, Scores
 WEIGHTS = {"softmax_logits": "logit", "probability": "probability"}  # the article's and the authors' code's
 
 
-@method()
+@method(passes=256, rendering="raw")
 def score_cam(
     model: Model, batch: Batch, *, layer: str = "", weights: str = "softmax_logits", fill: str = "zero",
     relu: str = "before",
@@ -30,9 +30,8 @@ def score_cam(
         return masked(images, masks.transpose(0, 1)[:, :, None], blank)
 
     if not len(channels):
-        return shown(maps.new_zeros(maps[:, 0].shape), found, relu)
-    scores = (yield Scores(through, len(channels), of=of)).T  # (N, channels that make a mask)
-    chosen = shaped[:, channels]
+        return shown(torch.zeros_like(maps[:, 0]), found, relu)
+    scores, chosen = (yield Scores(through, len(channels), of=of)).T, shaped[:, channels]  # (N, channels) each
     if weights == "softmax_logits":
-        scores = scores.masked_fill(~chosen, -torch.inf).softmax(1).nan_to_num(0)  # all flat: no weight
-    return shown(torch.einsum("nk,nkhw->nhw", scores * chosen, maps[:, channels]), found, relu)
+        scores = scores.masked_fill(~chosen, -torch.inf).softmax(1)
+    return shown(torch.einsum("nk,nkhw->nhw", scores.where(chosen, 0), maps[:, channels]), found, relu)

@@ -8,7 +8,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method()
+@method(rendering="raw")
 def xgrad_cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "before") -> Asking:
     """Activations weighted by each channel's gradient, averaged where it is active; sums like hires_cam."""
     one_of("relu", relu, RELUS)

@@ -17,7 +17,7 @@ FEWEST = 50  # new pixels that a region must bring
 RADIUS = 5  # that segments grow by
 
 
-@method(quick={"steps": 3})
+@method(quick={"steps": 3}, passes=200, budget="steps")
 def xrai(model: Model, batch: Batch, *, steps: int = 100, output: str = "logit") -> Asking:
     """Segments of many scales, each painted with the mean attribution of what it adds to better ones.
 
