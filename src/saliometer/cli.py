@@ -68,9 +68,13 @@ def bench(
         list[str],
         typer.Option(
             help="A name, one with parameters like `smooth_grad(draws=50)`, or your own as `file.py:name`; repeat for "
-            "several. If only your own are given, every known method runs beside them. Controls always do."
+            "several, `all` for every one. If none or only your own are given, the quick ones run beside them (up to "
+            "60 passes an image). Controls always do."
         ),
     ] = [],  # noqa: B006
+    preset: Annotated[
+        str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose; --method adds to them.")
+    ] = "",
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
     definition: Annotated[
@@ -105,7 +109,7 @@ def bench(
 
     The score is PAFL, the share of a map's attribution on the objects that decide the label: 100 is perfect.
 
-    - `saliometer bench` scores every known method;
+    - `saliometer bench` scores every quick method, `--method all` every one, slow ones too;
     - `saliometer bench --method my_file.py:my_method` puts yours beside them, for any callable
       `(model, images, targets) -> maps`;
     - `saliometer bench --per-bucket 2 --setting simple-fr` is a first try of a few seconds.
@@ -116,10 +120,10 @@ def bench(
 
     settings, definitions = setting or list(SETTINGS), tuple(definition)
     if export_images:
-        if method or maps or out or models or retrain:
+        if method or preset or maps or out or models or retrain:
             raise ValueError(
                 "--export-images writes the shipped benchmark and scores nothing: leave out --method, "
-                "--out, --models and --retrain"
+                "--preset, --out, --models and --retrain"
             )
         from saliometer.engine.export import export
         from saliometer.engine.request import Request
@@ -136,7 +140,7 @@ def bench(
         outcome = run_bench(
             method, settings=settings, per_bucket=per_bucket, limit=limit, definitions=definitions, region=region,
             target=target, seed=seed, sampler=sampler, labelling=labelling, device=device, out=out,
-            maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size, watch=watch,
+            preset=preset, maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size, watch=watch,
         )  # fmt: skip
     from saliometer.report.page import write as write_report
     from saliometer.show import as_dict, show

@@ -31,6 +31,7 @@ class Facts:
     rules: Mapping[str, Any] | None = None  # of a method that walks the network: those families have a rule
     needs_references: bool = False  # a method that compares with other images of the data
     passes: int = 1  # what a method costs for one image by default, in passes through the network, roughly
+    usual: bool = True  # comes along unasked, if it is quick or a control
     budget: str = ""  # the parameter that sets how many passes a method takes
     needs_truth: bool = False  # a method that is handed the scored region, a metric that reads objects and roles
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)

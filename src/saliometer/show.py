@@ -54,6 +54,8 @@ def show(outcome: "Outcome", page: Path | None) -> None:
         console.print(table)
     for line in outcome.problems():
         console.print(f"[yellow]Warning:[/yellow] {escape(line)}", highlight=False, soft_wrap=True)
+    for name, message in outcome.left_out.items():
+        console.print(f"Left out: {escape(name)}: {escape(message)}", highlight=False, soft_wrap=True)
     for name, message in outcome.failed.items():
         place = outcome.run.folder / "failures"
         console.print(f"[red]Failed:[/red] {escape(name)}: {escape(message)} (tracebacks in {place}/)", soft_wrap=True)
@@ -78,6 +80,7 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
         "definition": outcome.definition(),
         "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
         "failed": outcome.failed,
+        "left_out": outcome.left_out,
         "warnings": outcome.problems(),
     }
 

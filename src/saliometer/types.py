@@ -84,6 +84,7 @@ class Model:
     std: tuple[float, ...] = (1.0,)
     low: float = 0.0  # the smallest and largest value a pixel can take
     high: float = 1.0
+    middle_layer: str = ""  # one half way, for methods that want no summary yet
     link: str = "softmax"  # from logits to probabilities: 'softmax' over classes or 'sigmoid' for each
 
     def logits(self, images: Tensor) -> Tensor:
@@ -187,6 +188,7 @@ class Walk:
 
     images: Tensor
     walk: Callable[[Network, slice], Tensor]  # is told which rows of the batch it is to walk for
+    passes: int = 1  # what it costs for one image; those after the first are told to `network.tick`
 
 
 # What a method may say beside its maps.

@@ -19,7 +19,7 @@ from saliometer.tasks.textbox import SETTINGS
 
 FEW = {"settings": ["simple-fr"], "per_bucket": 2, "definitions": ["clean", "authors"]}
 QUICK = ["gradient", "integrated_gradients(steps=4)", "smooth_grad(draws=3)", "grad_cam"]
-CONTROLS = ["edge", "fake_cam", "oracle", "random"]
+CONTROLS = ["centre", "edge", "fake_cam", "oracle", "random"]
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
 
 def test_rows_have_the_columns_and_one_value_for_each_sample_method_metric_and_definition(whole: list[dict]) -> None:
     assert tuple(whole[0]) == results.COLUMNS
+    whole = [row for row in whole if row["metric"] != "residual"]
     assert len(whole) == 24 * (len(QUICK) + len(CONTROLS)) * len(METRICS) * 2
     assert {row["method"] for row in whole} == {*QUICK, *CONTROLS}
     assert {row["model"] for row in whole} == {"simple_cnn(seed=0)"}
@@ -62,7 +63,7 @@ def test_rows_have_the_columns_and_one_value_for_each_sample_method_metric_and_d
 
 def test_undefined_values_are_nan_and_say_why(whole: list[dict]) -> None:
     for row in whole:
-        if row["bucket"] == "1":  # nothing to see
+        if row["bucket"] == "1" and row["metric"] != "residual":  # nothing to see
             assert np.isnan(row["value"])
             assert "no " in row["note"]
         if row["bucket"] == "2" and row["metric"] == "pafl":
@@ -209,7 +210,11 @@ def edges_left(model: torch.nn.Module, images: torch.Tensor, targets: torch.Tens
 def test_a_callable_runs_beside_every_known_method_and_the_controls(tmp_path: Path) -> None:
     chosen = [method.label for method in resolve([edges_left])]
     assert chosen[0] == "edges_left"
-    assert set(chosen) == {"edges_left", *registry.methods}
+    quick = {name for name, e in registry.methods.items() if not e.facts.control and e.facts.passes <= 60} - {"cam"}
+    assert set(chosen) == {"edges_left", *quick, *CONTROLS}
+    assert {"gradient", "lrp_z", "grad_cam", "integrated_gradients"} < quick
+    everything = {method.label for method in resolve([edges_left, "all"])}
+    assert everything == {"edges_left", *registry.methods} - {"input"}
 
 
 def test_registered_names_run_alone_with_the_controls() -> None:
@@ -228,6 +233,7 @@ def test_a_callable_that_equals_ours_gets_our_numbers(tmp_path: Path) -> None:
     outcome = bench([slope_times_input, "input_x_gradient"], out=tmp_path, **FEW)
     assert not outcome.failed
     rows = table(tmp_path)
+    rows = [r for r in rows if r["metric"] != "residual"]
     theirs = [r["value"] for r in rows if r["method"] == "slope_times_input"]
     ours = [r["value"] for r in rows if r["method"] == "input_x_gradient"]
     np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-9)

@@ -74,5 +74,5 @@ def test_a_model_in_train_mode_is_refused(net: nn.Module) -> None:
 
 
 def test_a_model_of_another_output_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"gave shape \(2, 4, 6, 6\), wanted \(2, classes\)"):
+    with pytest.raises(ValueError, match=r"gave \(1, 4, 6, 6\) for one image, wanted logits of shape \(1, classes\)"):
         explain(nn.Conv2d(1, 4, 3).eval(), torch.rand(2, 1, 8, 8), "gradient")

@@ -137,7 +137,7 @@ def test_metrics_and_methods_may_ask_in_the_same_round(toy_model, toy_batch):
     }
     found = drive(run, Answers(toy_model, CPU), toy_batch.targets)
     assert found["deletion"].shape == (5,)
-    torch.testing.assert_close(found["gradient"], explain(toy_model, toy_batch, "gradient"))
+    torch.testing.assert_close(found["gradient"].maps, explain(toy_model, toy_batch, "gradient"))
 
 
 # Attributions

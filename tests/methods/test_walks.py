@@ -371,7 +371,7 @@ class Smooth(nn.Module):
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "deep_taylor"])
 @pytest.mark.parametrize("act", [nn.GELU(), nn.SiLU(), nn.LeakyReLU(), nn.Tanh()])
 def test_a_smooth_nonlinearity_is_refused_by_name(name, act):
-    with pytest.raises(ValueError, match=rf"there is no rule for the operation '\w+' in 'act'.*Works on .*gradient"):
+    with pytest.raises(ValueError, match=r"there is no rule for the operation '\w+' in 'act'.*Works on .*gradient"):
         saliometer.explain(Smooth(act).eval(), torch.rand(2, 3, 8, 8), name)
 
 

@@ -120,7 +120,7 @@ def test_the_scoreboard_prints_the_standings(tmp_path):
     outcome = bench(["gradient"], settings=["simple-fr", "complex-cr1"], per_bucket=2, out=tmp_path / "run")
     cells = Rows(page(outcome.run)).cells
     scores = Scores(outcome.run.rows(), "pafl", "clean")
-    expected = standings(scores, ["random", "edge", "fake_cam", "oracle"])
+    expected = standings(scores, ["random", "edge", "fake_cam", "oracle", "centre"])
     assert list(cells) == [standing.method for standing in expected]
     for standing in expected:
         rank, _, _, mean, simple, complex_, worst = cells[standing.method]

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from saliometer.engine.device import BATCH, exact, memory_format
 from saliometer.engine.tail import Tail
-from saliometer.graph import Graph, Network, RefusedError, refusal
+from saliometer.graph import Graph, Network, RefusedError, UnfitError, refusal
 from saliometer.registry import methods, one_of, unknown
 from saliometer.types import SCORES, Activations, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
@@ -39,6 +39,7 @@ class Answers:
         self.passes = 0  # images that went through the network so far
         self.asked = 0  # images that all questions so far amount to, each counted once
         self.doing = ""  # what the pass under way is for
+        self._known: tuple[Tensor, Tensor] | None = None  # images whose logits were the last to be found, and those
 
     def __call__(self, questions: Mapping[str, Question], targets: Tensor) -> dict[str, Answer]:
         """One answer for each asker's question; an exception where it failed, so that the others get theirs."""
@@ -61,7 +62,9 @@ class Answers:
         """(N,) int64: the class with the highest logit."""
         self.asked, self.doing = self.asked + len(images), "prediction"
         with exact():
-            return self._logits(Logits(unaltered(images)))[0].argmax(1)
+            logits = self._logits(Logits(unaltered(images)))[0]
+        self._known = images, logits
+        return logits.argmax(1)
 
     def classes(self, images: Tensor) -> int:
         """How many logits the model gives."""
@@ -112,6 +115,11 @@ class Answers:
 
     def _scores(self, question: Scores, targets: Tensor) -> Tensor:
         one_of("score", question.of, SCORES)
+        if question.count == 1 and question.at is None and self._known:
+            images, logits = self._known
+            if _same(images, question.variants(range(1))[0]):
+                self.asked -= len(targets)  # nothing has to go through again
+                return self._score(logits, targets, question.of)[None]
         tail = self._tail(question)
         found: list[Tensor] = []
         for ks, packed in self._packs(question):
@@ -164,7 +172,7 @@ class Answers:
         if question.at is None:
             return lambda images, _: self.model.logits(images)
         self._passed(question.at.layer, {question.at.layer: question.at.images})
-        return Tail(self.model, question.at, self.size, self.align)
+        return Tail(self.model, question.at)
 
     def _activations(self, question: Activations) -> Tensor:
         def run(images: Tensor, _: slice) -> tuple[Tensor]:
@@ -181,9 +189,9 @@ class Answers:
                     return (question.walk(network, rows),)
                 except RefusedError as error:
                     works = ", ".join(working(network.graph(images)))
-                    raise ValueError(f"{error}. Works on model '{self.model.name}': {works}") from error
+                    raise UnfitError(f"{error}. Works on model '{self.model.name}': {works}") from error
 
-        network = Network(self.model.net, self.model.logits, self.size)
+        network = Network(self.model.net, self.model.logits, self.size, self._tick)
         align, self.align = self.align, 1  # what walks has other tensors beside the images, one for each
         try:
             return self._in_parts(run, question.images)[0]
@@ -232,9 +240,10 @@ class Answers:
                 if slopes[place] is not None
             }
             names[:] = pairs
-            return (self._reached(slope).contiguous(), *pairs.values())
+            return (self._reached(slope).contiguous(), logits.detach()[None], *pairs.values())
 
-        slopes, *features = self._in_parts(run, images)
+        slopes, logits, *features = self._in_parts(run, images)
+        self._known = images, logits[0]
         return slopes, dict(zip(names, features, strict=True))
 
     def _in_parts(self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor) -> tuple[Tensor, ...]:
@@ -254,11 +263,14 @@ class Answers:
                 continue
             parts.append(tuple(one.narrow(min(place, 1), 0, count) for place, one in enumerate(found)))
             start += count
-            self.passes += count
-            self.watch(count)
+            self._tick(count)
         if len(parts) == 1:
             return parts[0]
         return tuple(torch.cat(some, 1 if place else 0) for place, some in enumerate(zip(*parts, strict=True)))
+
+    def _tick(self, images: int) -> None:
+        self.passes += images
+        self.watch(images)
 
     def _filled_up(self, values: Tensor) -> Tensor:
         short = -len(values) % self.align
@@ -283,6 +295,11 @@ class Answers:
         return logits
 
 
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are the same memory, read in the same way."""
+    return one.data_ptr() == other.data_ptr() and one.shape == other.shape and one.stride() == other.stride()
+
+
 def working(graph: Graph) -> list[str]:
     """The methods that have a rule for every operation of a network, or need none."""
     tables = {name: entry.facts.rules for name, entry in methods.items() if not entry.facts.control}
@@ -290,10 +307,16 @@ def working(graph: Graph) -> list[str]:
 
 
 def _distinct(questions: Iterable[Question]) -> int:
-    """How many variants are asked about, those of single questions taken for the same."""
-    shared = (question for question in questions if not isinstance(question, Activations))
-    counts = [question.count if isinstance(question, Several) else 1 for question in shared]
-    return sum(count for count in counts if count > 1) + (1 in counts)
+    """How many passes an image takes for all questions; single variants are taken for the same."""
+    total, single = 0, False
+    for question in questions:
+        if isinstance(question, Walk):
+            total += question.passes
+        elif isinstance(question, Several) and question.count > 1:
+            total += question.count
+        elif not isinstance(question, Activations):
+            single = True
+    return total + single
 
 
 @contextmanager

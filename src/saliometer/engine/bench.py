@@ -3,7 +3,8 @@
 import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from saliometer import results
 from saliometer.engine import device as devices
-from saliometer.engine import shipped
+from saliometer.engine import presets, shipped
 from saliometer.engine.answer import Answers
 from saliometer.engine.given import Given
 from saliometer.engine.own import OwnMethod
@@ -24,6 +25,7 @@ from saliometer.engine.score import Failure, Method, attributions, promise, rema
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
 from saliometer.files import put
+from saliometer.graph import UnfitError
 from saliometer.summary import Scores, Standing, oddities, problems, standings
 from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import PRIMARY, Explained, Samples, Watch
@@ -39,6 +41,7 @@ class Outcome:
     run: Run
     asked: list[str]  # the methods of this call; the run may hold more
     failed: dict[str, str] = field(default_factory=dict)  # method -> message
+    left_out: dict[str, str] = field(default_factory=dict)  # of 'all', those that do not fit these models -> why
 
     def standings(self, metric: str = "pafl", definition: str = "") -> list[Standing]:
         """The ranked table, by clean PAFL unless asked otherwise."""
@@ -83,6 +86,7 @@ def bench(
     labelling: str = "paper",
     device: str = "auto",
     out: Path | str | None = None,
+    preset: str = "",
     maps: Mapping[str, Path | str] | None = None,
     models: Path | str | None = None,
     retrain: bool = False,
@@ -92,17 +96,16 @@ def bench(
     """Score methods against models whose reasoning is known, beside all known methods and the controls.
 
     A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps; a
-    mapping gives callables names of their own. `maps` names files of maps made elsewhere. The same call with the same
+    mapping gives callables names of their own. `preset` takes a paper's methods with its parameters: smerf, zhang or
+    cose. `maps` names files of maps made elsewhere. The same call with the same
     `out` goes on where it was.
     """
     request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling)
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
     if batch_size < 0:
         raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
-    if isinstance(methods, Mapping):
-        chosen = resolve(list(methods.items()))
-    else:
-        chosen = resolve([methods] if isinstance(methods, str) or callable(methods) else list(methods))
+    asked = list(methods.items()) if isinstance(methods, Mapping) else _listed(methods)
+    chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     clash = {one.label for one in given} & {method.label for method in chosen}
     if clash:
         raise ValueError(f"maps are named {', '.join(sorted(clash))} like a method: give them another name")
@@ -120,6 +123,10 @@ def bench(
     outcome = Outcome(run, [method.label for method in both])
     _all_units(request, run, both, shelf, place, _batch_size(run, place, batch_size), watch, outcome)
     return outcome
+
+
+def _listed(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, OwnMethod]]:
+    return [methods] if isinstance(methods, str) or callable(methods) else list(methods)
 
 
 def _model_facts(setting: str, shelf: Path) -> dict[str, Any]:
@@ -211,6 +218,9 @@ def one_unit(
     if request.target == "predicted":
         samples = samples.explaining(answers.predicted(samples.batch.images))
     truth = samples.region(PRIMARY, request.region)
+    if any(isinstance(m, Method) and m.entry.facts.needs_references for m in wanted):
+        batch = replace(samples.batch, references=_references(request, unit.setting, answers.device))
+        samples = replace(samples, batch=batch)
     found: dict[str, Explained | Failure] = attributions(
         [m for m in wanted if isinstance(m, Method)], answers, samples.batch, truth
     )
@@ -221,13 +231,19 @@ def one_unit(
         explained = found[method.label]
         if isinstance(explained, Failure):
             put(run.failure(unit, method.label), explained.traceback.encode())
-            outcome.failed.setdefault(method.label, explained.message)
+            left_out = isinstance(explained.error, UnfitError) and isinstance(method, Method) and method.unasked
+            (outcome.left_out if left_out else outcome.failed).setdefault(method.label, explained.message)
             continue
         note = _random_note(run, method, answers, samples, explained.maps)
         if unit.start == 0:
             keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
         _keep(request, run, unit, method, samples, explained, answers, note)  # last: with it, the unit is finished
+
+
+@lru_cache(maxsize=1)
+def _references(request: Request, setting: str, device: torch.device) -> Tensor:
+    return request.references(setting, device)
 
 
 def _random_note(run: Run, method: Method | Given, answers: Answers, samples: Samples, maps: Tensor) -> str:

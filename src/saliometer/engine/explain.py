@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
-from saliometer.engine.layers import cam_layer
+from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting
 from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, Method, attributions
@@ -44,9 +44,9 @@ def explain(
 
     `references` are other images of the data, for methods that compare with them. `full` gives an Explained: the maps,
     how far they are from what the method promises, and what is odd about them. `mean` and `std` say how pixels in
-    [0, 1] were made into these images. The score is a class's logit; probabilities are a softmax, or with `multilabel` a
-    sigmoid for each class. A model with one logit z has two classes: 1 with score z, 0 with score -z. `memory` is a limit
-    in GiB.
+    [0, 1] were made into these images. The score is a class's logit; probabilities are a softmax, or with `multilabel`
+    a sigmoid for each class. A model with one logit z has two classes: 1 with score z, 0 with score -z. `memory` is a
+    limit in GiB.
     """
     _check_images(images)
     if isinstance(method, str):
@@ -131,4 +131,6 @@ def _wrapped(net: nn.Module, images: Tensor, method: Method, mean: Scale, std: S
     with torch.no_grad():
         one_logit = net(images[:1]).shape[1] == 1
     model = replace(model, link="sigmoid") if one_logit else model
-    return replace(model, cam_layer=cam_layer(net, images[:1])) if "layer" in method.entry.parameters else model
+    if "layer" not in method.entry.parameters:
+        return model
+    return replace(model, cam_layer=cam_layer(net, images[:1]), middle_layer=middle_layer(net, images[:1]))

@@ -54,6 +54,20 @@ def cam_layer(net: nn.Module, image: Tensor) -> str:
     return ""
 
 
+def middle_layer(net: nn.Module, image: Tensor) -> str:
+    """The last of the layers that are the only way to the score and have an eighth of the image's side or more.
+
+    ResNet: layer2. VGG: the convolutions before the fourth pooling. '' if there is none.
+    """
+    run, modules = _watched(net, image), dict(net.named_modules())
+    for name, output in reversed(run.outputs):
+        spatial = output.ndim == 4 and 8 * output.shape[2] >= image.shape[2] and run.calls[name] == 1
+        made = spatial and not _is(modules[name], PASSING) and not run.is_pooled(output)
+        if made and grid_of(output.shape, image.shape, modules[name]) and _is_only_way(net, modules[name], image):
+            return name
+    return ""
+
+
 def _watched(net: nn.Module, image: Tensor) -> Run:
     run = Run()
 

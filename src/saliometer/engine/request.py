@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from saliometer.engine import shipped
 from saliometer.engine.run import Unit, key
@@ -17,6 +18,7 @@ from saliometer.types import Samples
 
 TASK = "textbox"
 REGIONS, TARGETS = ("box", "ink"), ("predicted", "label")
+REFERENCES = 1000  # training images that methods may compare with
 UNIT = 128  # samples that are computed and kept together
 
 
@@ -72,6 +74,13 @@ class Request:
             labelling=self.labelling,
             device=str(device),
         )
+
+    def references(self, setting: str, device: torch.device | str = "cpu") -> Tensor:
+        """(R, C, H, W): training images, for methods that compare with them."""
+        return textbox(
+            setting, split="train", count=REFERENCES, seed=self.seed, sampler=self.sampler, labelling=self.labelling,
+            device=str(device),
+        ).batch.images  # fmt: skip
 
 
 def fixed(request: Request, weights: Path | None = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The methods that are asked for: by name, by spec string, from a file or module, or as a callable."""
 
-import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from saliometer import registry
 from saliometer.engine import own
@@ -19,12 +19,15 @@ def resolve(asked: Sequence[Asked | tuple[str, own.OwnMethod]]) -> list[Method]:
     The word 'all' stands for every method there is.
     """
     explaining = {name: entry.facts for name, entry in registry.methods.items() if not entry.facts.control}
-    named_all = [list(explaining) if one == "all" else [one] for one in asked]
-    chosen = [one_method(one) for one in itertools.chain.from_iterable(named_all)]
+    chosen = [one_method(one) for one in asked if one != "all"]
+    if "all" in asked:
+        named = {method.spec.name for method in chosen}
+        chosen += [replace(one_method(name), unasked=True) for name in explaining if name not in named]
     if all(method.entry.own for method in chosen):
-        chosen += [one_method(name) for name, facts in explaining.items() if facts.passes <= QUICK]
+        chosen += [one_method(name) for name, facts in explaining.items() if facts.usual and facts.passes <= QUICK]
     named = {method.spec.name for method in chosen}
-    chosen += [one_method(n) for n in registry.methods if registry.methods[n].facts.control and n not in named]
+    controls = {name: entry.facts for name, entry in registry.methods.items() if entry.facts.control}
+    chosen += [one_method(name) for name, facts in controls.items() if facts.usual and name not in named]
     labels = [method.label for method in chosen]
     twice = {label for label in labels if labels.count(label) > 1}
     if twice:

@@ -41,6 +41,7 @@ class Method:
     entry: Entry
     spec: Spec
     key: str = ""  # of all that decides its maps: its parameters and, for a user's own, its code
+    unasked: bool = False  # nobody named it: if it does not fit a model, it is left out
 
     @property
     def own(self) -> bool:

@@ -15,6 +15,7 @@ from saliometer.types import Model
 
 FOLDER = Path(__file__).parent.parent / "models" / "shipped"
 CAM_LAYERS = {"simple_cnn": "relu3", "complex_cnn": "relu4"}
+MIDDLE_LAYERS = {"simple_cnn": "relu2", "complex_cnn": "relu2"}
 
 
 def card(setting: str, folder: Path = FOLDER) -> dict[str, Any]:
@@ -43,4 +44,4 @@ def load(setting: str, folder: Path = FOLDER) -> Model:
     net.load_state_dict({name: value.float() for name, value in safetensors.torch.load(data).items()})
     net.eval().requires_grad_(False)
     name = architecture(setting)
-    return Model(f"{name}(seed={told['seed']})", net, CAM_LAYERS[name], digest)
+    return Model(f"{name}(seed={told['seed']})", net, CAM_LAYERS[name], digest, middle_layer=MIDDLE_LAYERS[name])

@@ -1,6 +1,6 @@
 """A network as a list of operations, for methods that walk it backwards by rules."""
 
-from saliometer.graph.capture import Graph, Ref, Step, once
+from saliometer.graph.capture import Graph, Ref, Step, UnfitError, once
 from saliometer.graph.families import ceiling, family, gate_of, kernel_places
 from saliometer.graph.folding import scale_and_shift
 from saliometer.graph.network import Network
@@ -17,6 +17,7 @@ __all__ = [
     "Rules",
     "Signals",
     "Step",
+    "UnfitError",
     "ceiling",
     "family",
     "gate_of",

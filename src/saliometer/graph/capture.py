@@ -24,6 +24,10 @@ DROPOUTS = ("dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha
 SHAPED = ("new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like")
 
 
+class UnfitError(ValueError):
+    """A method and a network do not go together; other methods may."""
+
+
 @dataclass(frozen=True)
 class Ref:
     """Stands in an argument list for what a step gives out."""
@@ -46,21 +50,26 @@ class Step:
     def inputs(self) -> tuple[int, ...]:
         """The steps it reads, each once, in the order of its arguments."""
         found: dict[int, None] = {}
-        fx.node.map_aggregate((self.args, self.kwargs), lambda a: found.setdefault(a.number) if _is_ref(a) else a)
+        filled((self.args, self.kwargs), lambda ref: found.setdefault(ref.number))
         return tuple(found)
 
     def __call__(self, values: dict[int, Any]) -> Any:
-        args, kwargs = fx.node.map_aggregate(
-            (self.args, self.kwargs), lambda a: values[a.number] if isinstance(a, Ref) else a
-        )
+        args, kwargs = filled((self.args, self.kwargs), lambda ref: values[ref.number])
         return self.call(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"'{self.op}' in '{self.place}'" if self.place else f"'{self.op}'"
 
 
-def _is_ref(value: object) -> bool:
-    return isinstance(value, Ref)
+def filled(value: Any, fill: Callable[[Ref], Any]) -> Any:
+    """Nested arguments with every Ref replaced."""
+    if isinstance(value, Ref):
+        return fill(value)
+    if type(value) in (tuple, list):
+        return type(value)([filled(one, fill) for one in value])
+    if type(value) is dict:
+        return {name: filled(one, fill) for name, one in value.items()}
+    return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +127,9 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) 
             with torch.no_grad():
                 logits(images[:1])  # if the network does not run at all, that is what to say
             why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-            raise ValueError(
-                f"the operations of {type(net).__name__} cannot be captured ({why}), so methods that walk them by rules "
-                "do not work on it; gradient, path, CAM and perturbation methods do"
+            raise UnfitError(
+                f"the operations of {type(net).__name__} cannot be captured ({why}), so methods that walk them by "
+                "rules do not work on it; gradient, path, CAM and perturbation methods do"
             ) from error
     return _Converter(traced, images).graph()
 
@@ -173,7 +182,7 @@ class _Converter:
         return places
 
     def _value(self, argument: Any) -> Any:
-        return fx.node.map_arg(argument, lambda node: self.known[node])
+        return _plain(fx.node.map_arg(argument, lambda node: self.known[node]))
 
     def _read(self, node: fx.Node) -> Any:
         if node.op == "placeholder":
@@ -253,13 +262,20 @@ class _Converter:
         self.layers = {name: new[number] for name, number in self.layers.items() if number in new}
 
         def renamed(value: Any) -> Any:
-            return fx.node.map_aggregate(value, lambda a: Ref(new[a.number]) if isinstance(a, Ref) else a)
+            return filled(value, lambda ref: Ref(new[ref.number]))
 
         kept = (self.steps[old] for old in sorted(wanted))
         return tuple(
             Step(new[step.number], step.op, step.place, step.call, renamed(step.args), renamed(step.kwargs))
             for step in kept
         )
+
+
+def _plain(value: Any) -> Any:
+    """Without the immutable lists and dictionaries of torch.fx."""
+    if isinstance(value, tuple | list):
+        return (tuple if isinstance(value, tuple) else list)([_plain(one) for one in value])
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _overwrites(target: Any) -> bool:

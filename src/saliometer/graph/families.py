@@ -61,7 +61,7 @@ def _argument(step: Step, place: int, name: str, default: Any = None) -> Any:
 
 
 def kernel_places(step: Step) -> tuple[int, int, int | None] | None:
-    """Where a kernel's activation, weights and bias stand among its arguments; None where its weights are not constant."""
+    """Where a kernel's activation, weights and bias stand among its arguments; None if its weights are not constant."""
     if step.op == "addmm":
         places: tuple[int, int, int | None] = (1, 2, 0)
     elif step.op in ("matmul", "mm", "bmm"):

@@ -32,8 +32,16 @@ _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.Weak
 class Network:
     """What walks are made on: `run` gives a forward pass over the network's steps."""
 
-    def __init__(self, net: nn.Module, logits: Callable[[Tensor], Tensor], room: int = 1) -> None:
-        self.net, self.logits, self.room = net, logits, room  # `room`: how many images fit into one pass
+    def __init__(
+        self,
+        net: nn.Module,
+        logits: Callable[[Tensor], Tensor],
+        room: int = 1,
+        tick: Callable[[int], None] = lambda images: None,
+    ) -> None:
+        self.net, self.logits = net, logits
+        self.room = room  # how many images fit into one pass
+        self.tick = tick  # told how many images have gone through
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass that agrees with the network itself, or an error; `fold` puts batch norms into the weights before."""
@@ -48,8 +56,8 @@ class Network:
                     f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
                 )
             raise ValueError(
-                f"the captured operations of {type(self.net).__name__} give other logits than the network itself (off by "
-                f"{float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, so "
+                f"the captured operations of {type(self.net).__name__} give other logits than the network itself (off "
+                f"by {float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, so "
                 "methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
             )
         return forward

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saliometer.graph.capture import Graph, Step
+from saliometer.graph.capture import Graph, Step, UnfitError
 from saliometer.graph.families import affine, family, gate_of
 
 Signals = Sequence[Tensor | None]
@@ -15,7 +15,7 @@ Rule = Callable[["Here", Any], Signals]
 Rules = Mapping[str, Rule]  # family -> rule; 'affine' is for operations that are found to be affine
 
 
-class RefusedError(ValueError):
+class RefusedError(UnfitError):
     """An operation has no rule for a method; says which, and where."""
 
 

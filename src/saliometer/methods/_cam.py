@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saliometer.graph import UnfitError
 from saliometer.methods._path import vanishes
 from saliometer.types import Activations, At, Batch, Explained, Features, Model, Question, Scores, unaltered
 
@@ -105,7 +106,7 @@ def activations(name: str, model: Model, batch: Batch, layer: str) -> Generator[
 
 def _place(name: str, model: Model, batch: Batch, layer: str) -> At:
     if not (layer or model.cam_layer):
-        raise ValueError(
+        raise UnfitError(
             f"{name}: model '{model.name}' has no layer of feature maps that all of the score passes; "
             f"name one with {name}(layer=NAME)"
         )
@@ -115,7 +116,7 @@ def _place(name: str, model: Model, batch: Batch, layer: str) -> At:
 def _found(name: str, model: Model, at: At, output: Tensor) -> Layer:
     grid = grid_of(output.shape, at.images.shape, model.net.get_submodule(at.layer))
     if grid is None:
-        raise ValueError(
+        raise UnfitError(
             f"{name}: layer '{at.layer}' gives shape {tuple(output.shape)}, wanted (N, channels, height, width), "
             "(N, height, width, channels) or (N, tokens, channels) with more than one place; "
             f"name another with {name}(layer=NAME)"

@@ -4,6 +4,7 @@ LRP is reported by its authors to be patented, free for personal and scientific 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -273,7 +274,11 @@ def table(kernel: Part, norm: Part) -> dict[str, Part]:
 
 def bound(parts: Mapping[str, Part], books: Books) -> Rules:
     """Rules as a walk takes them, writing into these books."""
-    return {name: (lambda here, signal, part=part: part(here, signal, books)) for name, part in parts.items()}
+    return {name: partial(_booked, part, books) for name, part in parts.items()}
+
+
+def _booked(part: Part, books: Books, here: Here, signal: Tensor) -> Signals:
+    return part(here, signal, books)
 
 
 def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = False) -> Asking:

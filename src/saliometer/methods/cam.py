@@ -10,7 +10,7 @@ from saliometer.types import Asking, Batch, Model
 ROUNDING = 1e-4  # the score may differ by this share of its terms from what the head would give
 
 
-@method(rendering="raw")
+@method(rendering="raw", usual=False)
 def cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "none") -> Asking:
     """A layer's activations weighted by the last linear layer; the mean of a map and its bias are the score."""
     one_of("relu", relu, RELUS)

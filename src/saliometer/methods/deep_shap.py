@@ -32,6 +32,7 @@ def deep_shap(model: Model, batch: Batch, *, count: int = 100) -> Asking:
         for reference, real in _compared(network, references, copies, len(images)):
             multipliers = walk(forward, start, RESCALE, reference)
             parts = multipliers * (repeated - reference.values[0])
+            network.tick(real * len(images))
             total += parts.unflatten(0, (copies, -1))[:real].sum(0)
             rises.append((start * (forward.logits - reference.logits)).double().sum(1).view(copies, -1)[:real])
         every = torch.cat(rises)
@@ -39,7 +40,7 @@ def deep_shap(model: Model, batch: Batch, *, count: int = 100) -> Asking:
         spread.append(every.std(0, correction=0))
         return total / len(references)
 
-    maps = yield Walk(batch.images, run)
+    maps = yield Walk(batch.images, run, len(references) + 1)
     return replace(difference(maps, risen, torch.ones_like(maps)), facts={"spread": torch.cat(spread)})
 
 

@@ -4,6 +4,7 @@ Every step carries its difference to the baseline as a part P >= 0 and a part N 
 its own; signals on the walk are stacked, the one for P first.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -68,7 +69,8 @@ def _linear(here: Here, parts: Parts) -> Any:
     """Both parts through an operation, without what it adds by itself."""
     zeros = {number: _each(parts[number], lambda part: torch.zeros_like(part[0])) for number in here.step.inputs}
     nothing = here.step(zeros)
-    found = [here.step({n: _each(parts[n], lambda part, k=k: part[k]) for n in here.step.inputs}) for k in (0, 1)]
+    halves = ([_each(parts[n], operator.itemgetter(k)) for n in here.step.inputs] for k in (0, 1))
+    found = [here.step(dict(zip(here.step.inputs, half, strict=True))) for half in halves]
     if isinstance(nothing, tuple | list):
         return tuple(torch.stack((p - z, n - z)) for p, n, z in zip(*found, nothing, strict=True))
     return torch.stack((found[0] - nothing, found[1] - nothing))

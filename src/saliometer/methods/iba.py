@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from saliometer.graph import UnfitError
 from saliometer.methods._adam import Adam, slopes_of
 from saliometer.methods._cam import activations, enlarged, sides
 from saliometer.methods._usual import references_of, usual
@@ -34,8 +35,9 @@ def iba(
     if steps < 1 or copies < 1 or beta < 0 or rate <= 0:
         came = f"beta={beta}, steps={steps}, copies={copies}, rate={rate}"
         raise ValueError(f"iba: {came}; wanted steps and copies of 1 or more, beta of 0 or more, rate above 0")
+    layer = layer or model.middle_layer
     if not layer:
-        raise ValueError("iba: no layer named; name a middle one, not the last, as iba(layer=layer2) of a ResNet")
+        raise UnfitError("iba: found no middle layer of feature maps; name one with iba(layer=NAME), not the last")
     references = references_of("iba", batch)
     found = yield from activations("iba", model, batch, layer)
     mostly = yield from usual("iba", references, layer, found.grid)

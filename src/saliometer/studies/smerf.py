@@ -2,6 +2,7 @@
 
 python -m saliometer.studies.smerf run RUN      # 100 images a bucket, all definitions; minutes on a GPU
 python -m saliometer.studies.smerf tables RUN   # the tables of docs/results/smerf.md
+python -m saliometer.studies.smerf claims RUN   # what of the paper holds
 """
 
 import sys
@@ -11,21 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from saliometer.engine.bench import bench
+from saliometer.engine.presets import SMERF
 from saliometer.engine.run import opened
+from saliometer.studies._smerf_claims import claims
 from saliometer.summary import Scores
 
 PER_BUCKET = 100
 DEFINITIONS = ("clean", "clean_positive", "authors")
-METHODS = {
-    "G": "gradient",
-    "SG": "smooth_grad(draws=64,noise=0.1,scale=absolute,squared=true)",
-    "I*G": "input_x_gradient",
-    "IG": "integrated_gradients(rule=left,steps=64)",
-    "G-CAM": "grad_cam(relu=after)",
-    "Random": "random(channels=3)",
-    "Edge": "edge(axis=x,kernel=5)",
-}
-OURS = ("smooth_grad", "integrated_gradients", "grad_cam")  # with our own defaults
+METHODS = SMERF
+OURS = (
+    "smooth_grad", "integrated_gradients", "grad_cam", "deep_taylor", "lrp_preset_a_flat", "lrp_preset_b_flat",
+    "lrp_alpha_beta", "deep_shap",
+)  # fmt: skip  # with our own defaults
 COLUMNS = (
     ("pafl", "simple", "mean"), ("safl", "simple", "mean"), ("pafl", "complex", "mean"), ("safl", "complex", "mean"),
     ("pafl", "simple", "min"), ("piou", "simple", "mean"), ("piou", "simple", "min"), ("piou", "complex", "mean"),
@@ -37,9 +35,19 @@ NAN = float("nan")
 REFERENCE = {
     "G": (0.11, 0.10, 0.125, 0.13, 0.08, 0.27, 0.13, 0.235, 0.015),
     "SG": (0.155, 0.125, 0.045, 0.045, 0.075, 0.26, 0.015, 0.025, 0.0),
+    "DCN": (0.07, 0.045, 0.045, 0.065, 0.03, 0.08, 0.02, 0.03, 0.0),
+    "GBP": (0.105, 0.085, 0.15, 0.12, 0.105, 0.375, 0.125, 0.34, 0.055),
+    "DT": (0.48, 0.32, 0.42, 0.39, 0.36, 0.61, 0.345, 0.405, 0.15),
     "I*G": (0.63, 0.39, 0.50, 0.50, 0.435, NAN, NAN, NAN, NAN),
     "IG": (0.63, 0.39, 0.50, 0.50, 0.43, 0.565, 0.07, 0.36, 0.045),
+    "LRP-z": (0.63, 0.39, 0.50, 0.50, 0.435, NAN, NAN, NAN, NAN),
+    "LRP-eps": (0.71, 0.345, 0.555, 0.415, 0.495, 0.57, 0.07, 0.40, 0.035),
+    "LRP-A-beta": (0.59, 0.14, 0.395, 0.285, 0.48, NAN, NAN, NAN, NAN),
+    "LRP-B-beta": (0.43, 0.05, 0.14, 0.11, 0.07, NAN, NAN, NAN, NAN),
+    "DL-RC": (0.63, 0.37, 0.50, 0.455, 0.485, 0.60, 0.07, 0.44, 0.07),
+    "DL-R": (0.645, 0.37, 0.50, 0.49, 0.505, NAN, NAN, NAN, NAN),
     "G-CAM": (0.315, 0.05, NAN, 0.035, 0.22, 0.47, 0.365, 0.045, 0.0),
+    "D-SHAP": (0.43, 0.185, 0.225, 0.165, 0.27, 0.61, 0.33, 0.38, 0.0),
     "Random": (0.05, 0.04, 0.045, 0.05, 0.025, NAN, NAN, NAN, NAN),
     "Edge": (0.05, 0.045, 0.045, 0.05, 0.025, NAN, NAN, NAN, NAN),
 }
@@ -47,7 +55,7 @@ REFERENCE = {
 
 def run(folder: Path, device: str = "auto") -> None:
     """The paper's methods with its parameters and ours with our defaults, in every definition."""
-    bench([*METHODS.values(), *OURS], per_bucket=PER_BUCKET, definitions=DEFINITIONS, out=folder, device=device)
+    bench(OURS, preset="smerf", per_bucket=PER_BUCKET, definitions=DEFINITIONS, out=folder, device=device)
 
 
 def figure(scores: Scores, method: str, group: str, join: str) -> float:
@@ -115,5 +123,7 @@ if __name__ == "__main__":
             run(Path(place))
         case ["tables", place]:
             print(tables(Path(place)))
+        case ["claims", place]:
+            print(claims(opened(Path(place)).rows()))
         case _:
             sys.exit(__doc__)

@@ -1,0 +1,349 @@
+"""Every method against its floor of bare model passes, and against the same method of the best peer that is installed.
+
+    python benchmarks/methods.py [--device cuda] [--net small|resnet50] [--methods a,b] [--no-peers] [--out file.json]
+
+The floor is the count of passes that a method needs (forward F and backward B, for one image) over the network's best
+throughput in the same process and precision, found over batch sizes and memory formats. A method is timed through
+`saliometer.explain`, warm: one call goes before, so that captured networks, kernels and superpixels are there. Methods
+whose time is linear in their draws or steps take fewer of them, and so do their floors and peers.
+"""
+
+import argparse
+import importlib.metadata
+import itertools
+import json
+import math
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import peers
+from saliometer import explain
+from saliometer.engine import device as devices
+from saliometer.methods import _segments
+
+REFERENCES = 100
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A network, what it is shown, and the layers that methods read."""
+
+    name: str
+    net: nn.Module
+    images: Tensor
+    targets: Tensor
+    references: Tensor
+    cam: str  # the layer of CAM methods
+    channels: int  # which it has
+    middle: str  # the layer of iba
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method as it is timed, and the passes that it needs for one image."""
+
+    method: str
+    forward: float = 1
+    backward: float = 1
+    images: int = 0  # of the batch; 0 takes all
+    params: dict[str, Any] = field(default_factory=dict)
+    tail: str = ""  # the layer behind which its passes run; one whole forward pass comes before
+
+    @property
+    def passes(self) -> str:
+        counts = ((self.forward, "F"), (self.backward, "B"))
+        said = " + ".join(f"{count:g}{unit}" for count, unit in counts if count)
+        return f"1F + {said} of the tail" if self.tail else said
+
+
+def small_net() -> nn.Sequential:
+    """Four convolutions for images of 32 x 32."""
+    layers: list[nn.Module] = []
+    for inside, outside in ((3, 32), (32, 32), (32, 64), (64, 64)):
+        layers += [nn.Conv2d(inside, outside, 3, padding=1), nn.ReLU()]
+        if outside == inside:
+            layers += [nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def setting(name: str, device: torch.device, count: int) -> Setting:
+    """Random weights and smooth random images, by seed: speed does not depend on what they show."""
+    torch.manual_seed(0)
+    if name == "small":
+        net, side, layers = small_net(), 32, ("8", 64, "4")
+    else:
+        from torchvision.models import resnet50
+
+        net, side, layers = resnet50(weights=None), 224, ("layer4", 2048, "layer2")
+    net = net.eval().requires_grad_(False).to(device)
+    coarse = torch.rand(count + REFERENCES, 3, 8, 8)
+    images = nn.functional.interpolate(coarse, (side, side), mode="bicubic").clamp(0, 1).to(device)
+    with torch.no_grad():
+        targets = net(images[:count]).argmax(1)
+    cam, channels, middle = layers
+    return Setting(name, net, images[:count], targets, images[count:], cam, channels, middle)
+
+
+def cases(given: Setting) -> list[Case]:
+    """What is timed; `few` images where a method takes many passes for each."""
+    few, side = min(16, len(given.images)), given.images.shape[2]
+    quick = [Case(name) for name in (
+        "gradient", "input_x_gradient", "deconvnet", "guided_backprop", "grad_cam", "grad_cam_plus_plus", "hires_cam",
+        "layer_cam", "xgrad_cam", "lrp_z", "lrp_epsilon",
+    )]  # fmt: skip
+    window = max(1, round(side / 7))
+    windows = (math.ceil((side - window) / max(1, round(side / 28))) + 1) ** 2
+    return [
+        *quick,
+        Case("cam", 1, 0),
+        Case("guided_grad_cam", 1, 2),
+        Case("lrp_epsilon_plus", 2, 1),  # a rule with other weights needs a forward pass of its own for its sums
+        Case("lrp_preset_a_flat", 2, 1),
+        Case("deep_taylor", 2, 1),
+        Case("lrp_alpha_beta", 3, 2),
+        Case("lrp_preset_b_flat", 3, 2),
+        Case("lrp_gamma", 3, 2),
+        Case("deeplift_rescale", 2, 1),
+        Case("deeplift_reveal_cancel", 3, 2),
+        Case("deep_shap", 10, 10, few, {"count": 10}),
+        Case("smooth_grad", 25, 25),
+        Case("var_grad", 25, 25),
+        Case("integrated_gradients", 50, 50),
+        Case("ig_smooth_grad", 20, 20, 0, {"draws": 2, "steps": 10}),
+        Case("expected_gradients", 50, 50, 0, {"draws": 50}),
+        Case("blur_ig", 21, 21, 0, {"steps": 20}),
+        Case("guided_ig", 20, 20, 0, {"steps": 20}),
+        Case("xrai", 200, 200, few),
+        Case("score_cam", given.channels + 1, 0, few),
+        Case("ablation_cam", given.channels + 1, 0, 0, {}, given.cam),
+        Case("opti_cam", 21, 20, 0, {"steps": 20}),
+        Case("iba", 90, 90, few, {"layer": given.middle}, given.middle),
+        Case("rise", 256, 0, few, {"masks": 256}),
+        Case("lime", 256, 0, few, {"samples": 256}),
+        Case("kernel_shap", 258, 0, few, {"samples": 256}),
+        Case("occlusion", windows + 1, 0, few),
+        Case("extremal_perturbation", 80, 80, few, {"steps": 20}),
+    ]
+
+
+# Timing
+
+
+def seconds(work: Callable[[], object], device: torch.device, repeats: int = 3, enough: float = 2.0) -> float:
+    """The shortest of some runs; no more of them once they took `enough` together."""
+    best, spent = math.inf, 0.0
+    for _ in range(repeats):
+        synchronized(device)
+        start = time.perf_counter()
+        work()
+        synchronized(device)
+        took = time.perf_counter() - start
+        best, spent = min(best, took), spent + took
+        if spent > enough:
+            break
+    return best
+
+
+def synchronized(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Seconds for one image, at the best batch size and memory format."""
+
+    forward: float
+    both: float
+    how: tuple[str, str]
+
+    def __call__(self, forward: float, backward: float) -> float:
+        return forward * self.forward + backward * max(0.0, self.both - self.forward)
+
+
+def throughput(net: nn.Module, one: Tensor, device: torch.device) -> Floor:
+    """Of a network or its tail, on copies of what goes in for one image."""
+    sizes = (16, 32, 64, 128) if device.type == "cpu" else (32, 64, 128, 256)
+    found: dict[bool, list[tuple[float, str]]] = {False: [], True: []}
+    for layout, size, backward in itertools.product((torch.channels_last, torch.contiguous_format), sizes, found):
+        net.to(memory_format=layout)  # type: ignore[call-overload]
+        rows = one.expand(size, *one.shape[1:]).contiguous(memory_format=layout).requires_grad_(backward)
+
+        def work(rows: Tensor = rows, backward: bool = backward) -> None:
+            with torch.set_grad_enabled(backward):
+                logits = net(rows)
+                if backward:
+                    torch.autograd.grad(logits[:, 0].sum(), rows)
+
+        work()
+        found[backward].append((seconds(work, device) / size, f"{str(layout).removeprefix('torch.')}, {size}"))
+    (forward, first), (both, second) = min(found[False]), min(found[True])
+    return Floor(forward, both, (first, second))
+
+
+def behind(net: nn.Module, layer: str) -> nn.Module:
+    """The part of these two networks behind a layer: what its parts' order says, with a flattening before the last."""
+    parts = list(net.named_children())
+    names = [name for name, _ in parts]
+    rest = [module for _, module in parts[names.index(layer) + 1 :]]
+    if not isinstance(net, nn.Sequential):
+        rest.insert(-1, nn.Flatten())
+    return nn.Sequential(*rest)
+
+
+def floors(given: Setting, wanted: list[Case], device: torch.device) -> dict[str, Floor]:
+    """Of the whole network ('') and of every tail, in full precision."""
+    found = {}
+    with devices.exact():
+        for layer in sorted({"", *(case.tail for case in wanted)}):
+            one = given.images[:1]
+            if layer:
+                with peers.output_of(given.net, layer) as heard, torch.no_grad():
+                    given.net(one)
+                one = heard[0]
+            found[layer] = throughput(behind(given.net, layer) if layer else given.net, one, device)
+    return found
+
+
+# Rows
+
+
+def measured(case: Case, given: Setting, device: torch.device) -> float:
+    """Seconds for one image of ours."""
+    count = case.images or len(given.images)
+    images, targets = given.images[:count], given.targets[:count]
+
+    def work() -> Tensor:
+        return explain(given.net, images, case.method, targets, references=given.references, **case.params)
+
+    work()
+    return seconds(work, device) / count
+
+
+def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
+    """Seconds for one image, or why there are none, of every peer that is installed."""
+    found: dict[str, Any] = {}
+    for peer in peers.of(case.method):
+        count = min(peer.images or case.images or len(given.images), len(given.images))
+        some = peers.Asked(
+            given.net, given.images[:count], given.targets[:count], given.references, given.cam, case.params
+        )
+        try:
+            with devices.exact():
+                start = time.perf_counter()
+                work = peer.ready(some)
+                work()
+                synchronized(device)
+                first = time.perf_counter() - start
+                found[peer.name] = (first if first > 5 else seconds(work, device)) / count
+        except ModuleNotFoundError:
+            continue
+        except Exception as error:
+            found[peer.name] = f"fails: {type(error).__name__}: {str(error)[:120]}"
+    return found
+
+
+def row(case: Case, given: Setting, floor: dict[str, Floor], device: torch.device, with_peers: bool) -> dict[str, Any]:
+    lowest = floor[case.tail](case.forward, case.backward) + (floor[""](1, 0) if case.tail else 0)
+    ours = measured(case, given, device)
+    others = peered(case, given, device) if with_peers else {}
+    timed = {name: took for name, took in others.items() if isinstance(took, float)}
+    best = min(timed, key=lambda name: timed[name], default="")
+    return {
+        "method": case.method,
+        "params": case.params,
+        "images": case.images or len(given.images),
+        "passes": case.passes,
+        "floor_ms": 1e3 * lowest,
+        "ours_ms": 1e3 * ours,
+        "ratio": ours / lowest,
+        "peers": {name: 1e3 * took if isinstance(took, float) else took for name, took in others.items()},
+        "best_peer": best,
+        "faster": timed[best] / ours if best else None,
+    }
+
+
+def superpixels(given: Setting) -> dict[str, float]:
+    """Milliseconds for one image, all cores, none remembered."""
+    found, images = {}, given.images[:16]
+    for cut in (_segments.quickshift, _segments.felzenszwalb):
+        _segments._known.clear()
+        start = time.perf_counter()
+        with suppress(ModuleNotFoundError):
+            cut(images)
+            found[cut.__name__] = 1e3 * (time.perf_counter() - start) / len(images)
+    return found
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A line of the table."""
+    peer = row["best_peer"]
+    said = {
+        "method": str(row["method"]) + "".join(f", {key}={value}" for key, value in row["params"].items()),
+        "passes": row["passes"],
+        "images": row["images"],
+        "floor": f"{row['floor_ms']:.3g}",
+        "ours": f"{row['ours_ms']:.3g}",
+        "ratio": f"{row['ratio']:.2f}",
+        "peer": peer or "; ".join(f"{name} {why}" for name, why in row["peers"].items()),
+        "its": f"{row['peers'][peer]:.3g}" if peer else "",
+        "faster": f"{row['faster']:.1f}" if peer else "",
+    }
+    return "| " + " | ".join(map(str, said.values())) + " |"
+
+
+HEAD = """| method | passes an image | images | floor, ms | ours, ms | over the floor | best peer | its ms | times faster |
+|---|---|---:|---:|---:|---:|---|---:|---:|"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--net", choices=("small", "resnet50"), default="small")
+    parser.add_argument("--methods", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--images", type=int, default=0, help="in the batch; 16 of the small net, 64 of ResNet-50")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    device = devices.find(arguments.device)
+    given = setting(arguments.net, device, arguments.images or {"small": 16, "resnet50": 64}[arguments.net])
+    names = [name for name in arguments.methods.split(",") if name]
+    wanted = [case for case in cases(given) if not names or case.method in names]
+    machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    print(f"{given.name} net, {machine}, torch {torch.__version__}, Python {platform.python_version()}", flush=True)
+    floor = floors(given, wanted, device)
+    for layer, one in floor.items():
+        print(
+            f"floor {layer or 'of the network'}: F {1e3 * one.forward:.4g} ms ({one.how[0]}), "
+            f"F+B {1e3 * one.both:.4g} ms ({one.how[1]})",
+            flush=True,
+        )
+    cut = superpixels(given)
+    print("superpixels, ms an image:", ", ".join(f"{name} {took:.3g}" for name, took in cut.items()), flush=True)
+    rows = []
+    print(HEAD)
+    for case in wanted:
+        try:
+            rows.append(row(case, given, floor, device, not arguments.no_peers))
+            print(shown(rows[-1]), flush=True)
+        except Exception as error:
+            print(f"| {case.method} | fails: {type(error).__name__}: {error} |", flush=True)
+    if arguments.out:
+        versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
+        said = {"machine": machine, "net": given.name, "versions": versions, "superpixels_ms": cut, "rows": rows}
+        said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
+        arguments.out.write_text(json.dumps(said, indent=1))
+
+
+if __name__ == "__main__":
+    main()
