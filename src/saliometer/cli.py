@@ -219,11 +219,13 @@ def train(
 @app.command(name="list")
 @_plainly
 def list_(
-    what: Annotated[str, typer.Argument(help="methods, metrics, tasks, models or settings.")] = "methods",
+    what: Annotated[
+        str, typer.Argument(help="methods, metrics, tasks, models or settings; or one name, for all about it.")
+    ] = "methods",
     as_json: AsJson = False,
 ) -> None:
-    """List what there is, with a line on each."""
-    from saliometer.show import catalogue, print_catalogue
+    """List what there is, with a line on each: `saliometer list`, `saliometer list grad_cam`."""
+    from saliometer.catalogue import catalogue, print_catalogue
 
     entries = catalogue(what)
     if as_json:

@@ -28,6 +28,7 @@ class Facts:
     quick: Mapping[str, Value] = field(default_factory=dict)  # parameters that let contract tests run it in a blink
     random: bool = False  # its result depends on the seed
     control: bool = False  # a method that explains nothing, there for comparison: in every table unasked
+    hides: bool = False  # a method that hides parts of an image and looks at the score
     rules: Mapping[str, Any] | None = None  # of a method that walks the network: those families have a rule
     needs_references: bool = False  # a method that compares with other images of the data
     passes: int = 1  # what a method costs for one image by default, in passes through the network, roughly

@@ -8,14 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saliometer import registry
-from saliometer.registry import one_of
 from saliometer.summary import Estimate
 
 if TYPE_CHECKING:
     from saliometer.engine.bench import Outcome
-
-CATALOGUES = ("methods", "metrics", "tasks", "models", "settings")
 
 
 def percent(value: float) -> str:
@@ -83,56 +79,6 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
         "left_out": outcome.left_out,
         "warnings": outcome.problems(),
     }
-
-
-def catalogue(what: str) -> list[dict[str, Any]]:
-    """Names with a line on each, for `list`."""
-    one_of("list", what, CATALOGUES)
-    if what == "settings":
-        from saliometer.engine.shipped import card
-        from saliometer.tasks.textbox import RULES, SETTINGS
-
-        return [
-            {"name": name, "summary": (RULES[name].__doc__ or "").strip(), "accuracy": card(name)["accuracy"]}
-            for name in SETTINGS
-        ]
-    family = registry.families[what.removesuffix("s")]
-    return [_described(family[name], what) for name in sorted(family, key=lambda name: family[name].facts.control)]
-
-
-def _described(entry: registry.Entry, what: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": entry.name, "summary": entry.summary}
-    if what == "methods":
-        told |= {"parameters": entry.parameters, "control": entry.facts.control, "random": entry.facts.random}
-    if what == "metrics":
-        facts = entry.facts
-        told |= {
-            "better": facts.better,
-            "bounds": facts.bounds,
-            "definitions": facts.definitions,
-            "regions": facts.regions,
-        }
-    if what == "tasks":
-        told |= {"settings": entry.facts.settings, "classes": entry.facts.classes}
-    return told
-
-
-def print_catalogue(what: str, entries: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for entry in entries:
-        extra = ""
-        if entry.get("parameters"):
-            extra = " " + ", ".join(f"{key}={value}" for key, value in entry["parameters"].items())
-        if entry.get("control"):
-            extra += " (control)"
-        if "better" in entry:
-            extra = f" {entry['better'].capitalize()} is better."
-        table.add_row(f"[bold]{entry['name']}[/bold]", escape(entry["summary"]) + f"[dim]{escape(extra)}[/dim]")
-    Console().print(table)
 
 
 def query(rows: pa.Table, sql: str | None, limit: int) -> pa.Table:

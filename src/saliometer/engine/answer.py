@@ -14,7 +14,7 @@ from saliometer.registry import methods, one_of, unknown
 from saliometer.types import SCORES, Activations, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
 Answer = Tensor | Exception
-Heard = tuple[Tensor, dict[str, Tensor]]  # gradients at the images; activations and gradients by layer
+Heard = dict[str, Tensor]  # by layer, and for the images themselves under '': (2, N, ...), values and gradients
 Seen = tuple[Tensor, Heard]
 Several = Logits | Scores | Gradients  # questions about several copies of the batch
 
@@ -45,13 +45,14 @@ class Answers:
         """One answer for each asker's question; an exception where it failed, so that the others get theirs."""
         answers: dict[str, Answer] = {}
         seen: list[Seen] = []  # passes over unaltered variants, kept for the next asker
-        layers = sorted({question.layer for question in questions.values() if isinstance(question, Features)})
+        wanted = {_place(question) for question in questions.values()}
+        places = sorted(place for place in wanted if place is not None)  # where a single pass has to give gradients
         self.asked += len(targets) * _distinct(questions.values())
         self.asked += sum(len(question.images) for question in questions.values() if isinstance(question, Activations))
         with exact():
             for self.doing, question in questions.items():
                 try:
-                    answers[self.doing] = self._answer(question, targets, seen, layers)
+                    answers[self.doing] = self._answer(question, targets, seen, places)
                 except MemoryError:
                     raise
                 except Exception as error:
@@ -71,28 +72,29 @@ class Answers:
         with exact():
             return self._logits(Logits(unaltered(images))).shape[2]
 
-    def _answer(self, question: Question, targets: Tensor, seen: list[Seen], layers: list[str]) -> Tensor:
+    def _answer(self, question: Question, targets: Tensor, seen: list[Seen], places: list[str]) -> Tensor:
         if isinstance(question, Logits):
             return self._logits(question)
         if isinstance(question, Scores):
             return self._scores(question, targets)
         if isinstance(question, Features):
-            features = self._once(question.images, targets, seen, layers)[1]
+            features = self._once(question.images, targets, seen, places)
             return features[self._passed(question.layer, features)].clone()  # others may get the same
         if isinstance(question, Activations):
             return self._activations(question)
         if isinstance(question, Walk):
             return self._walk(question)
-        if question.count == 1 and question.of == "logit" and question.at is None:
-            return question.take(0, self._once(question.variants(range(1))[0], targets, seen, layers)[0].clone())
+        if _place(question) == "":
+            heard = self._once(question.variants(range(1))[0], targets, seen, places)
+            return question.take(0, self._reached(heard.get(""))[1].clone())
         return self._gradients(question, targets)
 
-    def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], layers: list[str]) -> Heard:
-        """The gradients at one variant and at every layer anybody asks for, shared by all who ask about it."""
+    def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], places: list[str]) -> Heard:
+        """The gradients at one variant wherever anybody asks for them, shared by all who ask about it."""
         for known, heard in seen:
             if known is images or torch.equal(known, images):
                 return heard
-        heard = self._backward(images, targets, layers)
+        heard = self._backward(images, targets, places)
         seen.append((images, heard))
         return heard
 
@@ -186,7 +188,9 @@ class Answers:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.no_grad():
                 try:
-                    return (question.walk(network, rows),)
+                    found = question.walk(network, rows)
+                    network.settle()
+                    return (found,)
                 except RefusedError as error:
                     works = ", ".join(working(network.graph(images)))
                     raise UnfitError(f"{error}. Works on model '{self.model.name}': {works}") from error
@@ -223,28 +227,30 @@ class Answers:
             raise ValueError(f"model '{self.model.name}': no gradient reaches the images from the score")
         return slope
 
-    def _backward(self, images: Tensor, targets: Tensor, layers: list[str]) -> Heard:
-        """Gradients of the targets' logits at the images; for each layer (2, N, ...), activations and gradients."""
+    def _backward(self, images: Tensor, targets: Tensor, places: list[str]) -> Heard:
+        """Gradients of the targets' logits; the pass back goes no further than to the first place."""
 
-        names: list[str] = []  # of the layers that have a part in the score
+        names: list[str] = []  # of the places that have a part in the score
 
         def run(images: Tensor, rows: slice) -> tuple[Tensor, ...]:
-            with torch.inference_mode(False), torch.enable_grad(), _listening(self.model, layers) as heard:
-                images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
+            with torch.inference_mode(False), torch.enable_grad(), _listening(self.model, places) as heard:
+                images = images.clone()  # because the caller may be in inference mode
+                if "" in places:
+                    heard[""] = images.requires_grad_()
                 logits = self._checked(self.model.logits(images), len(images))
                 score = logits.gather(1, self._filled_up(targets[rows]).clone()[:, None]).sum()
-                slope, *slopes = torch.autograd.grad(score, [images, *heard.values()], allow_unused=True)
+                slopes = torch.autograd.grad(score, list(heard.values()), allow_unused=True) if heard else ()
             pairs = {
-                name: torch.stack((output.detach(), slopes[place]))
-                for place, (name, output) in enumerate(heard.items())
-                if slopes[place] is not None
+                name: torch.stack((value.detach(), slope)).contiguous()
+                for (name, value), slope in zip(heard.items(), slopes, strict=True)
+                if slope is not None
             }
             names[:] = pairs
-            return (self._reached(slope).contiguous(), logits.detach()[None], *pairs.values())
+            return (logits.detach(), *pairs.values())
 
-        slopes, logits, *features = self._in_parts(run, images)
-        self._known = images, logits[0]
-        return slopes, dict(zip(names, features, strict=True))
+        logits, *found = self._in_parts(run, images)
+        self._known = images, logits
+        return dict(zip(names, found, strict=True))
 
     def _in_parts(self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor) -> tuple[Tensor, ...]:
         """`run` on as many rows as fit; its first result has rows in front, the others behind one dimension."""
@@ -306,6 +312,14 @@ def working(graph: Graph) -> list[str]:
     return [name for name, rules in tables.items() if rules is None or refusal(graph, rules) is None]
 
 
+def _place(question: Question) -> str | None:
+    """Where a question about the unaltered logit wants a gradient: a layer, '' for the images; None for others."""
+    if isinstance(question, Features):
+        return question.layer
+    single = isinstance(question, Gradients) and question.count == 1 and question.of == "logit" and question.at is None
+    return "" if single else None
+
+
 def _distinct(questions: Iterable[Question]) -> int:
     """How many passes an image takes for all questions; single variants are taken for the same."""
     total, single = 0, False
@@ -321,12 +335,17 @@ def _distinct(questions: Iterable[Question]) -> int:
 
 @contextmanager
 def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
-    """The outputs of named layers; what follows sees a copy, so that an in-place ReLU cannot change them."""
+    """The outputs of named layers; what follows sees a copy, so that an in-place ReLU cannot change them.
+
+    Where gradients are followed they begin there, if nothing before asks for them.
+    """
     modules = dict(model.net.named_modules())
     heard: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[object, object, Tensor], Tensor]:
         def hook(_module: object, _inputs: object, output: Tensor) -> Tensor:
+            if torch.is_grad_enabled() and not output.requires_grad:
+                output = output.detach().requires_grad_()
             heard[name] = output
             return output.clone()
 
@@ -335,7 +354,7 @@ def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
     handles = []
     try:
         for layer in layers:
-            if layer in modules:
+            if layer in modules and layer:
                 handles.append(modules[layer].register_forward_hook(keep(layer)))
         yield heard
     finally:

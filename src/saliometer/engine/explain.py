@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
+from saliometer.engine.known import Known
 from saliometer.engine.layers import cam_layer, middle_layer
-from saliometer.engine.memory import fitting
+from saliometer.engine.memory import fitting, made
 from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, Method, attributions
 from saliometer.registry import Spec
@@ -55,14 +56,18 @@ def explain(
     elif params:
         raise ValueError("parameters go with a method's name; bind those of a callable with functools.partial")
     chosen = one_method(method)
-    wrapped = model if isinstance(model, Model) else _wrapped(model, images, chosen, mean, std, multilabel)
-    classes = _classes(wrapped, images)
-    answers = Answers(wrapped, images.device, batch_size or fitting(wrapped, images[:1], memory))
+    known = Known(model.net if isinstance(model, Model) else model, images[:1])
+    wrapped = model if isinstance(model, Model) else _wrapped(model, images, known, chosen, mean, std, multilabel)
+    classes = known("classes", lambda: _classes(wrapped, images))
+    size = batch_size or fitting(known("bytes", lambda: made(wrapped, images[:1])), images.device, memory)
+    answers = Answers(wrapped, images.device, size)
     if targets is None:
         targets = answers.predicted(images)
     _check_targets(targets, classes, answers, images)
     seeds = forks(fork("explain", seed), torch.arange(len(images), device=images.device))
     found = attributions([chosen], answers, Batch(images, targets, seeds, references))[chosen.label]
+    if isinstance(found, Failure) or not found.maps.isfinite().all():
+        _classes(wrapped, images)  # if the model is to blame, that is what to say
     if isinstance(found, Failure):
         if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
@@ -117,7 +122,9 @@ def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tens
         )
 
 
-def _wrapped(net: nn.Module, images: Tensor, method: Method, mean: Scale, std: Scale, multilabel: bool) -> Model:
+def _wrapped(
+    net: nn.Module, images: Tensor, known: Known, method: Method, mean: Scale, std: Scale, multilabel: bool
+) -> Model:
     if any(module.training for module in net.modules()):
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     means, stds = ((v,) if isinstance(v, int | float) else tuple(v) for v in (mean, std))
@@ -127,10 +134,16 @@ def _wrapped(net: nn.Module, images: Tensor, method: Method, mean: Scale, std: S
     if any(value <= 0 for value in stds):
         raise ValueError(f"std is {std}: wanted values above 0")
     model = Model(type(net).__name__, net, "", "", means, stds, link="sigmoid" if multilabel else "softmax")
-    _classes(model, images)
-    with torch.no_grad():
-        one_logit = net(images[:1]).shape[1] == 1
-    model = replace(model, link="sigmoid") if one_logit else model
+    if known("one logit", lambda: _has_one_logit(model, images)):
+        model = replace(model, link="sigmoid")
     if "layer" not in method.entry.parameters:
         return model
-    return replace(model, cam_layer=cam_layer(net, images[:1]), middle_layer=middle_layer(net, images[:1]))
+    last = known("cam layer", lambda: cam_layer(net, images[:1]))
+    middle = known("middle layer", lambda: middle_layer(net, images[:1]))
+    return replace(model, cam_layer=last, middle_layer=middle)
+
+
+def _has_one_logit(model: Model, images: Tensor) -> bool:
+    _classes(model, images)
+    with torch.no_grad():
+        return bool(model.net(images[:1]).shape[1] == 1)

@@ -14,20 +14,27 @@ HELD = 3  # what a backward pass holds at once, in multiples of what one forward
 GIB = 2**30
 
 
-def fitting(model: Model, image: Tensor, limit: float = 0.0) -> int:
-    """The batch size for images like this one, (1, C, H, W); `limit` is in GiB, 0 takes what is free."""
+def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
+    """The batch size for images whose pass makes that many bytes; `limit` is in GiB, 0 takes what is free."""
     if limit < 0:
         raise ValueError(f"memory is {limit} GiB: wanted more than 0, or 0 to find it")
-    with torch.no_grad(), _Bytes() as counter:
+    room = limit * GIB if limit else free(device)
+    return max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+
+
+def made(model: Model, image: Tensor) -> int:
+    """The bytes of all that is computed in a pass of one image, (1, C, H, W)."""
+    counter = _Bytes()
+    with torch.no_grad(), counter:
         model.logits(image)
-    room = limit * GIB if limit else free(image.device)
-    return max(1, min(BATCH[image.device.type], int(room // (HELD * max(counter.made, 1)))))
+    return counter.made
 
 
 def free(device: torch.device) -> float:
     """Bytes that may be taken: most of a GPU's free memory, half of the machine's."""
     if device.type == "cuda":
-        return 0.8 * torch.cuda.mem_get_info(device)[0]
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # PyTorch keeps it at hand
+        return 0.8 * (torch.cuda.mem_get_info(device)[0] + unused)
     try:
         told = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
         return 0.5 * 1024 * int(told["MemAvailable"].split()[0])

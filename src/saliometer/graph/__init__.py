@@ -1,9 +1,9 @@
 """A network as a list of operations, for methods that walk it backwards by rules."""
 
 from saliometer.graph.capture import Graph, Ref, Step, UnfitError, once
-from saliometer.graph.families import ceiling, family, gate_of, kernel_places
+from saliometer.graph.families import ceiling, family, gate_of, is_mask, kernel_places
 from saliometer.graph.folding import scale_and_shift
-from saliometer.graph.network import Network
+from saliometer.graph.network import Network, state_of
 from saliometer.graph.walk import Chosen, Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
 
 __all__ = [
@@ -21,10 +21,12 @@ __all__ = [
     "ceiling",
     "family",
     "gate_of",
+    "is_mask",
     "kernel_places",
     "once",
     "refusal",
     "scale_and_shift",
+    "state_of",
     "transpose",
     "walk",
 ]

@@ -8,20 +8,27 @@ ones that do not. What does not depend on the images is computed once and is a c
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
 
 LIBRARY = torch.library.Library("saliometer", "FRAGMENT")
 LIBRARY.define("mark(Tensor x, str name) -> Tensor")
 LIBRARY.impl("mark", lambda x, name: x.clone(), "CompositeExplicitAutograd")
-MARK = torch.ops.saliometer.mark.default
-DROPOUTS = ("dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "feature_alpha_dropout")
-SHAPED = ("new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like")
+MARK = fx.node.has_side_effect(torch.ops.saliometer.mark.default)  # it stays though nobody reads what it gives out
+BEGINS, ENDS = "begins ", "ends "  # mark what goes into a module, and what comes out if it is not just one tensor
+DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+MAXIMA_AND_PLACES = ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d_with_indices",
+                     "max_pool2d_with_indices", "max_pool3d_with_indices", "max")  # fmt: skip
+SHAPED = ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided", "zeros_like", "ones_like",
+          "full_like", "empty_like")  # of their first argument only the shape, type and place count # fmt: skip
+INSTEAD = "so methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
 
 
 class UnfitError(ValueError):
@@ -45,6 +52,7 @@ class Step:
     call: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()  # of what it gives out; empty where that is several tensors
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
@@ -118,31 +126,53 @@ def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
 
 def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> Graph:
     """Run the network on fake images and turn what it does into steps."""
-    with torch.inference_mode(False), torch.enable_grad(), _marked(net):
-        try:
-            traced = make_fx(lambda x: logits(x), tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)(
-                images.clone()
-            )
-        except Exception as error:
-            with torch.no_grad():
-                logits(images[:1])  # if the network does not run at all, that is what to say
-            why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-            raise UnfitError(
-                f"the operations of {type(net).__name__} cannot be captured ({why}), so methods that walk them by "
-                "rules do not work on it; gradient, path, CAM and perturbation methods do"
-            ) from error
-    return _Converter(traced, images).graph()
+    traced = make_fx(lambda x: logits(x), tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), _marked(net):
+            found = traced(images.clone())
+    except Exception as error:
+        with torch.no_grad():
+            logits(images[:1])  # if the network does not run at all, that is what to say
+        why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+        raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
+    return _Converter(found, type(net).__name__).graph()
+
+
+@contextmanager
+def _unchanged(net: nn.Module) -> Iterator[None]:
+    """What a forward keeps in attributes, lists and dictionaries of its modules is as it was: no fake tensor stays."""
+    kept: list[Any] = [module.__dict__ for module in net.modules()]
+    kept += [value for attributes in kept for value in attributes.values() if type(value) in (list, dict)]
+    before = [one.copy() for one in kept]
+    try:
+        yield
+    finally:
+        for one, was in zip(kept, before, strict=True):
+            one.clear()
+            (one.extend if isinstance(one, list) else one.update)(was)
 
 
 @contextmanager
 def _marked(net: nn.Module) -> Iterator[None]:
-    """Every module's output passes an operation that carries the module's name."""
+    """Every module's input and output pass an operation that carries the module's name."""
 
-    def hook(name: str) -> Callable[[object, object, object], object]:
-        return lambda _module, _inputs, output: MARK(output, name) if isinstance(output, Tensor) else None
+    def noted(given: object, mark: str) -> None:
+        for tensor in [leaf for leaf in tree_leaves(given) if isinstance(leaf, Tensor)][:1]:
+            MARK(tensor, mark)
 
-    handles = [module.register_forward_hook(hook(name)) for name, module in net.named_modules()]
+    def before(name: str) -> Callable[..., None]:
+        return lambda _module, args, kwargs: noted((args, kwargs), BEGINS + name)
+
+    def after(name: str) -> Callable[..., Tensor | None]:
+        return lambda _module, _inputs, output: (
+            MARK(output, name) if isinstance(output, Tensor) else noted(output, ENDS + name)
+        )
+
+    handles: list[RemovableHandle] = []
     try:
+        for name, module in net.named_modules():
+            handles.append(module.register_forward_pre_hook(before(name), with_kwargs=True))
+            handles.append(module.register_forward_hook(after(name)))
         yield
     finally:
         for handle in handles:
@@ -152,33 +182,39 @@ def _marked(net: nn.Module) -> Iterator[None]:
 class _Converter:
     """From a traced module to steps: constants are computed, marks become names, overwriting becomes renaming."""
 
-    def __init__(self, traced: fx.GraphModule, images: Tensor) -> None:
-        self.traced = traced
+    def __init__(self, traced: fx.GraphModule, name: str) -> None:
+        self.traced, self.name = traced, name
         self.steps: list[Step] = []
         self.known: dict[fx.Node, Any] = {}  # node -> Ref or constant
         self.root: dict[int, int] = {}  # step -> the step whose memory it shares
         self.layers: dict[str, int] = {}
         self.places = self._places()
+        self.tracked = True  # whether gradients are on
+        self.untracked: set[int] = set()  # steps that ran without
 
     def graph(self) -> Graph:
         for node in self.traced.graph.nodes:
             if node.op == "output":
                 logits = self._value(node.args[0])
                 if not isinstance(logits, Ref):
-                    raise ValueError("the logits do not depend on the images")
+                    raise ValueError(f"the logits of {self.name} do not depend on the images")
                 return Graph(self._used(logits.number), self.layers)
             self.known[node] = self._read(node)
         raise AssertionError("a traced module has an output")
 
     def _places(self) -> dict[fx.Node, str]:
-        """Each node's place: the module that is next to finish."""
+        """Each node's place: the innermost module that has begun and not finished; the network's own name outside."""
         places: dict[fx.Node, str] = {}
-        waiting: list[fx.Node] = []
+        inside: list[str] = []
         for node in self.traced.graph.nodes:
-            waiting.append(node)
-            if node.target is MARK:
-                places |= dict.fromkeys(waiting, node.args[1])
-                waiting = []
+            if node.target is not MARK:
+                places[node] = (inside[-1] if inside else "") or self.name
+                continue
+            mark = str(node.args[1])
+            if mark.startswith(BEGINS):
+                inside.append(mark.removeprefix(BEGINS))
+            elif (ended := mark.removeprefix(ENDS)) in inside:  # with those inside it that gave out no tensor at all
+                del inside[len(inside) - 1 - inside[::-1].index(ended) :]
         return places
 
     def _value(self, argument: Any) -> Any:
@@ -192,27 +228,44 @@ class _Converter:
         args, kwargs = self._value(node.args), self._value(node.kwargs)
         target: Any = node.target
         if target is MARK:
-            if isinstance(args[0], Ref):
+            if isinstance(args[0], Ref) and not args[1].startswith((BEGINS, ENDS)):
                 self.layers[args[1]] = args[0].number
             return args[0]
+        if target is torch._C._set_grad_enabled:
+            self.tracked = args[0]
+            return None
         probe = Step(-1, "", "", target, args, kwargs)
         if not probe.inputs:
             return target(*args, **kwargs)
-        name = getattr(target, "__name__", str(target)).split(".")[0]
+        name = _name(target)
         if name in SHAPED and probe.inputs == (args[0].number,):
             like: Any = node.args[0]
             seen: Tensor = like.meta["val"]  # only its shape, type and place count
             return target(torch.empty(seen.shape, dtype=seen.dtype, device=seen.device), *args[1:], **kwargs)
-        if name in DROPOUTS and not args[2]:
+        if name.removesuffix("_") in DROPOUTS and not args[2]:
             return args[0]  # in eval mode it gives back what it got
         if _overwrites(target):
             return self._overwritten(node, target, name, args, kwargs)
+        if name == "einsum" and len(args[1]) == 2:
+            return self._add(node, name, partial(_einsum, args[0]), tuple(args[1]), {})
+        if name in MAXIMA_AND_PLACES and len(target._schema.returns) == 2:
+            return self._add(node, name, partial(_one_of, target, 0), args, kwargs)
+        if target is operator.getitem and self.steps[args[0].number].op in MAXIMA_AND_PLACES:
+            return args[0] if args[1] == 0 else self._maxima_places(node, self.steps[args[0].number])
         return self._add(node, name, target, args, kwargs)
 
+    def _maxima_places(self, node: fx.Node, maxima: Step) -> Ref:
+        """Where the maxima are, as a step of its own, which no rule knows."""
+        call: Any = maxima.call
+        return self._add(node, "places of maxima", partial(_one_of, call.args[0], 1), maxima.args, maxima.kwargs)
+
     def _add(self, node: fx.Node, name: str, target: Any, args: Any, kwargs: Any) -> Ref:
-        number = len(self.steps)
-        self.steps.append(Step(number, name, self.places.get(node, ""), target, args, dict(kwargs)))
+        number, value = len(self.steps), node.meta.get("val")
+        shape = tuple(value.shape) if isinstance(value, Tensor) else ()
+        self.steps.append(Step(number, name, self.places[node], target, args, dict(kwargs), shape))
         self.root[number] = number
+        if not self.tracked:
+            self.untracked.add(number)
         schema = getattr(target, "_schema", None)
         if schema is not None and schema.returns and schema.returns[0].alias_info is not None:
             self.root[number] = self.root[args[0].number] if isinstance(args[0], Ref) else number
@@ -223,16 +276,13 @@ class _Converter:
         old = args[0]
         plain = getattr(torch.ops.aten, name.removesuffix("_"), None)
         simple = name.endswith("_") and isinstance(old, Ref) and len(target._schema.returns) == 1
+        what = f"the operation '{name}' in '{self.places[node]}' writes into a tensor"
         if not simple or plain is None or target._overloadname not in plain.overloads():
-            raise ValueError(
-                f"'{name}' in '{self.places.get(node, '')}' writes into a tensor in a way that is not followed"
-            )
+            raise UnfitError(f"{what} in a way that is not followed, {INSTEAD}")
         shared = [n for n, root in self.root.items() if root == self.root[old.number] and n != old.number]
         later = {step for user in self._after(node) for step in self._refs(user)}
         if later & set(shared):
-            raise ValueError(
-                f"'{name}' in '{self.places.get(node, '')}' writes into a tensor of which another view is used later"
-            )
+            raise UnfitError(f"{what} of which another view is used later, {INSTEAD}")
         new = self._add(node, name.removesuffix("_"), getattr(plain, target._overloadname), args, kwargs)
         for known, value in self.known.items():
             if value == old:
@@ -258,6 +308,11 @@ class _Converter:
                 if number not in wanted:
                     wanted.add(number)
                     waiting.append(number)
+        for number in sorted(wanted & self.untracked):
+            raise UnfitError(
+                f"the operation {self.steps[number]} runs with gradients turned off, so nothing can be sent back "
+                "through it; perturbation methods work"
+            )
         new = {old: place for place, old in enumerate(sorted(wanted))}
         self.layers = {name: new[number] for name, number in self.layers.items() if number in new}
 
@@ -266,7 +321,7 @@ class _Converter:
 
         kept = (self.steps[old] for old in sorted(wanted))
         return tuple(
-            Step(new[step.number], step.op, step.place, step.call, renamed(step.args), renamed(step.kwargs))
+            replace(step, number=new[step.number], args=renamed(step.args), kwargs=renamed(step.kwargs))
             for step in kept
         )
 
@@ -276,6 +331,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return (tuple if isinstance(value, tuple) else list)([_plain(one) for one in value])
     return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _name(target: Any) -> str:
+    """An operation's name, with that of its library unless it is one of PyTorch's own."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return str(getattr(target, "__name__", target))
+    name = target._schema.name.removeprefix("aten::")
+    return "convolution" if name == "_convolution" else name
+
+
+def _einsum(equation: str, one: Tensor, other: Tensor) -> Tensor:
+    return torch.einsum(equation, one, other)
+
+
+def _one_of(target: Any, place: int, *args: Any, **kwargs: Any) -> Tensor:
+    """One of the several results of an operation."""
+    result: Tensor = target(*args, **kwargs)[place]
+    return result
 
 
 def _overwrites(target: Any) -> bool:

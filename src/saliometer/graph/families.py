@@ -9,12 +9,13 @@ from saliometer.graph.capture import Graph, Ref, Step, once
 
 KERNELS = {"linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
            "conv_transpose3d"}  # fmt: skip
-MATMULS = {"matmul", "mm", "bmm", "addmm"}
+MATMULS = {"matmul", "mm", "bmm", "addmm", "einsum"}
 AVERAGES = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
             "adaptive_avg_pool3d", "mean", "sum", "upsample_nearest2d", "upsample_bilinear2d",
             "_upsample_nearest_exact2d"}  # fmt: skip
 MAXIMA = {"max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-          "max_pool2d_with_indices", "amax"}  # fmt: skip
+          "adaptive_max_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
+          "amax"}  # fmt: skip
 FROM_ZERO = {"leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh", "hardswish", "prelu",
              "hardshrink", "softshrink"}  # fmt: skip
 GATES = {"sigmoid", "hardsigmoid"}
@@ -26,6 +27,7 @@ ROUTES = {
 }  # fmt: skip
 SAME = {"clone", "contiguous", "alias", "to", "_to_copy", "type_as", "float", "double", "lift_fresh_copy", "identity"}
 NORMS = {"batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"}
+CUTS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum"}
 COMPARES = {"gt", "ge", "lt", "le", "eq", "ne"}
 
 
@@ -49,7 +51,9 @@ def _family(graph: Graph, step: Step) -> str:
         return "kernel" if len(step.inputs) == 1 and kernel_places(step) else ""
     if op in NORMS:
         return "" if _argument(step, 5, "training") is True else "norm"
-    if op in ("relu", "hardtanh", "relu6", "clamp", "clamp_min", "threshold", "maximum", "where"):
+    if op == "max":  # along a dimension; else over everything, or of two tensors
+        return "max" if len(step.args) > 1 and isinstance(step.args[1], int) else ""
+    if op in CUTS or op == "where":
         return _clamped(graph, step)
     if op in ("add", "sub", "rsub", "mul", "div", "neg", "true_divide"):
         return _arithmetic(graph, step)
@@ -64,7 +68,7 @@ def kernel_places(step: Step) -> tuple[int, int, int | None] | None:
     """Where a kernel's activation, weights and bias stand among its arguments; None if its weights are not constant."""
     if step.op == "addmm":
         places: tuple[int, int, int | None] = (1, 2, 0)
-    elif step.op in ("matmul", "mm", "bmm"):
+    elif step.op in ("matmul", "mm", "bmm", "einsum"):
         places = (0, 1, None) if isinstance(step.args[0], Ref) else (1, 0, None)
     else:
         places = (0, 1, 2)
@@ -95,24 +99,46 @@ def _clamped(graph: Graph, step: Step) -> str:
         low = _argument(step, 1, "min_val", -1.0)
         return "relu_capped" if low == 0 else "from_zero" if low < 0 < ceiling(step) else ""
     if step.op in ("clamp", "clamp_min"):
-        low, high = _argument(step, 1, "min"), _argument(step, 2, "max")
-        if not _is_zero(low) or isinstance(high, Tensor):
-            return ""
-        return "relu" if high is None else "relu_capped" if high > 0 else ""
+        return _cut(_argument(step, 1, "min"), _argument(step, 2, "max"))
+    if step.op == "clamp_max":
+        return _cut(None, step.args[1])
     if step.op == "threshold":
         return "relu" if _argument(step, 1, "threshold") == 0 and _argument(step, 2, "value") == 0 else ""
     if step.op == "maximum":
         return "relu" if len(step.inputs) == 1 and any(_is_zero(a) for a in step.args) else ""
+    if step.op == "minimum":
+        return ""
     condition, kept, other = step.args[:3]
     return "relu" if isinstance(kept, Ref) and _is_zero(other) and _asks(graph, condition, kept.number) else ""
 
 
+def _cut(low: object, high: object) -> str:
+    """Values kept between two bounds, of which one may be missing."""
+    if _is_zero(low) and not isinstance(high, Tensor):
+        return "relu" if high is None else "relu_capped" if isinstance(high, int | float) and high > 0 else ""
+    ends = (-1 if low is None else low, 1 if high is None else high)
+    numbers = [end for end in ends if isinstance(end, int | float)]
+    return "from_zero" if len(numbers) == 2 and numbers[0] < 0 < numbers[1] else ""
+
+
 def _asks(graph: Graph, condition: object, number: int) -> bool:
-    """Whether a condition is `x > 0` of that very step."""
+    """Whether a condition is `x > 0` of that very step, maybe as numbers."""
     if not isinstance(condition, Ref):
         return False
-    asked = graph.steps[condition.number]
+    asked = _before_copies(graph, condition.number)
     return asked.op in ("gt", "ge") and asked.inputs == (number,) and _is_zero(asked.args[1])
+
+
+def is_mask(graph: Graph, number: int) -> bool:
+    """Whether a step says where something holds, as truth values or numbers."""
+    return _before_copies(graph, number).op in COMPARES
+
+
+def _before_copies(graph: Graph, number: int) -> Step:
+    step = graph.steps[number]
+    while step.op in SAME and len(step.inputs) == 1:
+        step = graph.steps[step.inputs[0]]
+    return step
 
 
 def _arithmetic(graph: Graph, step: Step) -> str:
@@ -122,6 +148,8 @@ def _arithmetic(graph: Graph, step: Step) -> str:
     refs = [a.number for a in step.args[:2] if isinstance(a, Ref)]
     if step.op in ("add", "sub", "rsub"):
         return "add" if len(refs) == 2 else "shift"
+    if step.kwargs.get("rounding_mode") is not None:
+        return ""
     if len(refs) == 1:
         return "scale" if step.op == "mul" or isinstance(step.args[0], Ref) else ""
     if step.op != "mul":
@@ -144,6 +172,8 @@ def gate_of(graph: Graph, step: Step) -> int | None:
 
 def affine(step: Step, inputs: dict[int, Tensor]) -> bool:
     """Whether an operation without a family is affine: op(x + d) + op(x - d) = 2 op(x) for d as large as x."""
+    if step.op in CUTS:
+        return False  # though its bounds may lie far off
     generator = torch.Generator().manual_seed(0)
     steps = {}
     for number, value in inputs.items():

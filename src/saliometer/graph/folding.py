@@ -15,9 +15,13 @@ def folded(graph: Graph) -> Graph:
     """The same function without the batch norms that can be folded; the user's modules are left alone."""
     steps = list(graph.steps)
     for step in graph.steps:
-        if family(graph, step) != "norm" or not isinstance(step.args[0], Ref):
+        if not (step.args and isinstance(step.args[0], Ref)):
             continue
         before = steps[step.args[0].number]
+        if step.op == "neg" and _takes(before):
+            steps[step.number] = _opposite(before, step)
+        if family(graph, step) != "norm":
+            continue
         if not _takes(before) or graph.consumers[before.number] != [step.number]:
             continue
         steps[before.number] = _joined(before, step)
@@ -31,7 +35,16 @@ def _identity(value: Tensor) -> Tensor:
 
 def _takes(step: Step) -> bool:
     """Whether a step has weights with one row for each output channel."""
-    return step.op in ("conv1d", "conv2d", "conv3d", "linear") and isinstance(step.args[1], Tensor)
+    rows = step.op in ("conv1d", "conv2d", "conv3d") or (step.op == "linear" and len(step.shape) == 2)
+    return rows and isinstance(step.args[1], Tensor)
+
+
+def _opposite(kernel: Step, neg: Step) -> Step:
+    """A kernel's output with the other sign as a kernel of its own: what spoke against it speaks for it there."""
+    bias = kernel.args[2] if len(kernel.args) > 2 else kernel.kwargs.get("bias")
+    kwargs = {name: value for name, value in kernel.kwargs.items() if name != "bias"}
+    args = (kernel.args[0], -kernel.args[1], None if bias is None else -bias, *kernel.args[3:])
+    return replace(kernel, number=neg.number, args=args, kwargs=kwargs)
 
 
 def _joined(kernel: Step, norm: Step) -> Step:

@@ -1,5 +1,6 @@
 """A network that can be walked: captured once for each shape, and checked against itself before it is believed."""
 
+import itertools
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -9,20 +10,24 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from saliometer.graph.capture import Graph, capture
+from saliometer.graph.capture import INSTEAD, SHAPED, Graph, UnfitError, capture
 from saliometer.graph.families import families
 from saliometer.graph.folding import folded
 from saliometer.graph.walk import Pass
 
 NONLINEAR = {
-    "relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum", "where", "leaky_relu",
-    "elu", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "sigmoid", "tanh", "max_pool2d_with_indices",
-    "adaptive_max_pool2d", "amax", "max", "_softmax", "_log_softmax", "native_layer_norm", "native_group_norm",
-    "native_batch_norm", "pow", "exp", "rsqrt", "sqrt", "log", "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention_for_cpu", "abs", "softplus",
-    "_transformer_encoder_layer_fwd",
+    "relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum", "where", "masked_fill",
+    "leaky_relu", "_prelu_kernel", "rrelu_with_noise", "elu", "celu", "gelu", "silu", "mish", "hardswish",
+    "hardsigmoid", "hardshrink", "softshrink", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf", "sin",
+    "cos", "atan", "amax", "amin", "max", "min", "topk", "sort", "median", "kthvalue", "cummax", "logsumexp",
+    "_softmax", "_log_softmax", "pow", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "abs", "sign",
+    "round", "floor", "ceil", "trunc", "frac", "remainder", "fmod", "linalg_vector_norm", "norm", "var", "std",
+    "var_mean", "prod", "cumprod", "glu", "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
 }  # fmt: skip
+GROUPS = ("batch_norm", "layer_norm", "group_norm", "max_pool", "scaled_dot_product")  # one name for all their kernels
+PRODUCTS = {"mul", "div", "bmm", "mm", "addmm", "baddbmm", "addcmul", "addcdiv", "convolution", "dot", "mv"}
 LINEAR = {"kernel", "average", "route", "same", "add", "shift", "scale"}
 AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -42,73 +47,116 @@ class Network:
         self.net, self.logits = net, logits
         self.room = room  # how many images fit into one pass
         self.tick = tick  # told how many images have gone through
+        self._twins: list[tuple[Tensor, Tensor]] = []  # one image's logits of each pass, and the network's own
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
-        """A pass that agrees with the network itself, or an error; `fold` puts batch norms into the weights before."""
+        """A pass, for `settle` to compare with the network itself; `fold` puts batch norms into the weights before."""
+        own, counts = self._own(images[:1])
         graph = self.graph(images)
+        if counts != graph.facts["nonlinear"]:  # the network was changed in a way that its state does not show
+            _captured.pop(self.net)
+            graph = self.graph(images)
+        self._check(counts, graph.facts["nonlinear"])
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
-        with torch.no_grad():
-            own = self.logits(images[:1])
-        error, size = (forward.logits[:1] - own).abs().max(), own.abs().max().clamp(min=1e-3)
-        if not bool(error <= AGREE.get(own.dtype, 1e-2) * size):
+        self._twins.append((forward.logits[:1], own))
+        return forward
+
+    def _own(self, images: Tensor) -> tuple[Tensor, Counter[str]]:
+        """What the network itself gives for an image, and the nonlinear operations that it runs."""
+        with torch.enable_grad():  # without gradients some layers run as one operation
+            leaf = images.detach().clone().requires_grad_()
+            counter = _Counter(leaf)
+            with counter:
+                logits = self.logits(leaf.clone())
+        return logits.detach(), counter.seen
+
+    def _check(self, wanted: Counter[str], came: Counter[str]) -> None:
+        for op in sorted(wanted | came):
+            if wanted[op] != came[op]:
+                raise UnfitError(
+                    f"{type(self.net).__name__} runs '{op}' {wanted[op]} times, but {came[op]} were caught, {INSTEAD}"
+                )
+
+    def settle(self) -> None:
+        """Raise unless the passes so far agree with the network itself; once at the end, for it waits for a GPU."""
+        twins, self._twins = self._twins, []
+        for found, own in twins:
+            error, size = (found - own).abs().max(), own.abs().max().clamp(min=1e-3)
+            if bool(error <= AGREE.get(own.dtype, 1e-2) * size):
+                continue
+            _captured.pop(self.net, None)
             if not bool(own.isfinite().all()):
                 raise ValueError(
                     f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
                 )
-            raise ValueError(
+            raise UnfitError(
                 f"the captured operations of {type(self.net).__name__} give other logits than the network itself (off "
-                f"by {float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, so "
-                "methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
+                f"by {float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, "
+                f"{INSTEAD}"
             )
-        return forward
 
     def graph(self, images: Tensor) -> Graph:
         """The captured operations for images of this shape; kept while the network stays as it is."""
         shelf = _captured.setdefault(self.net, {})
-        state = tuple((id(value), value._version) for value in self.net.state_dict(keep_vars=True).values())
-        key = (images.shape, images.dtype, images.device, state, tuple(map(id, self.net.modules())))
+        key = (images.shape, images.dtype, images.device, state_of(self.net))
         if key not in shelf:
             if len(shelf) > 8:
                 shelf.clear()
             graph = capture(self.net, self.logits, images)
-            self._counted(graph, images)
+            graph.facts["nonlinear"] = nonlinear(graph, images)
+            graph.facts["state"] = [*self.net.parameters(), *self.net.buffers()]  # while they live, ids are their own
             shelf[key] = graph
         return shelf[key]
 
-    def _counted(self, graph: Graph, images: Tensor) -> None:
-        """Raise unless the graph runs the nonlinear operations that the network runs, and rules know of each."""
-        kinds = families(graph)
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
-            imagined = fake.from_tensor(images.clone())
-            with _Counter() as there:
-                self.logits(imagined)
-            here: Counter[str] = Counter()
-            values: dict[int, Any] = {0: imagined}
-            for step in graph.steps[1:]:
-                with _Counter() as one:
-                    values[step.number] = step(values)
-                here += one.seen
-                hidden = set(one.seen) & NONLINEAR
-                if kinds[step.number] in LINEAR and hidden:
-                    raise ValueError(
-                        f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}"
-                    )
-        missed = {op: (n, here[op]) for op, n in there.seen.items() if op in NONLINEAR and here[op] != n}
-        if missed:
-            op, (wanted, came) = next(iter(missed.items()))
-            raise ValueError(
-                f"{type(self.net).__name__} runs '{op}' {wanted} times, but {came} were caught: methods that walk its "
-                "operations are refused"
-            )
+
+def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
+    """The nonlinear operations that the steps of a graph run; an error where one was taken for linear."""
+    kinds = families(graph)
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
+        values: dict[int, Any] = {0: fake.from_tensor(images.clone())}
+        counter = _Counter(values[0])
+        for step in graph.steps[1:]:
+            before = counter.seen.copy()
+            with counter:
+                values[step.number] = step(values)
+            hidden = counter.seen - before
+            if kinds[step.number] in LINEAR and hidden:
+                raise UnfitError(f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}")
+    return counter.seen
+
+
+def state_of(net: nn.Module) -> tuple[Any, ...]:
+    """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
+    values = itertools.chain(net.parameters(), net.buffers())
+    versions = ((id(value), 0 if value.is_inference() else value._version) for value in values)
+    attributes = itertools.chain.from_iterable(vars(module).values() for module in net.modules())
+    flags = (value for value in attributes if type(value) in (bool, float, str))
+    return tuple(map(id, net.modules())), tuple(versions), tuple(flags)
 
 
 class _Counter(TorchDispatchMode):
-    """Counts what reaches the dispatcher, below every way to write it."""
+    """Counts nonlinear operations on what depends on the images, at the dispatcher: below every way to write them."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: Counter[str] = Counter()
+        self.reached = {_memory(images): images}  # memory that depends on the images; held, so that none is used twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen[func._schema.name.removeprefix("aten::").removesuffix("_")] += 1
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        given = sum(_memory(value) in self.reached for value in _tensors((args, kwargs)))
+        if given and name not in SHAPED:
+            group = next((word for word in GROUPS if word in name), name)
+            if group in GROUPS or name in NONLINEAR or (name in PRODUCTS and given > 1):
+                self.seen[group] += 1
+            self.reached |= {_memory(value): value for value in _tensors(result)}
+        return result
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
+
+
+def _memory(value: Tensor) -> int:
+    return int(value.untyped_storage()._cdata)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saliometer.graph.capture import Graph, Step, UnfitError
-from saliometer.graph.families import affine, family, gate_of
+from saliometer.graph.families import affine, family, gate_of, is_mask
 
 Signals = Sequence[Tensor | None]
 Rule = Callable[["Here", Any], Signals]
@@ -96,7 +96,10 @@ class _Rows(dict[int, Any]):
         self.forward, self.rows = forward, rows
 
     def __missing__(self, number: int) -> Any:
-        return self.forward.values[number][self.rows]
+        value, count = self.forward.values[number], len(self.forward.values[0])
+        if not isinstance(value, Tensor) or len(value) != count:
+            raise RefusedError(f"images do not stay apart in the operation {self.forward.graph.steps[number]}")
+        return value[self.rows]
 
 
 class Here:
@@ -129,7 +132,7 @@ class Here:
     @cached_property
     def main(self) -> int:
         """Which of the inputs is the activation: `where(x > 0, x, 0)` reads x and a condition."""
-        return next(place for place, value in enumerate(self.inputs) if value.is_floating_point())
+        return next(place for place, number in enumerate(self.step.inputs) if not is_mask(self.graph, number))
 
     def only(self, signal: Tensor | None, place: int | None = None) -> Signals:
         """A signal for one input and none for the others."""
@@ -154,7 +157,10 @@ def walk(forward: Pass, start: Tensor, rules: Rules, reference: Pass | Chosen | 
         if step.op == "getitem":
             _add_item(signals, step, signal, len(here.inputs[0]))
             continue
-        for number, sent in zip(step.inputs, _rule(graph, step, rules, here)(here, signal), strict=True):
+        back = _rule(graph, step, rules, here)(here, signal)
+        if all(sent is None for sent in back):
+            raise RefusedError(f"nothing can be sent back through the operation {step}")
+        for number, sent in zip(step.inputs, back, strict=True):
             if sent is not None:
                 signals[number] = sent if number not in signals else signals[number] + sent
     reached = signals.get(0)
@@ -188,7 +194,7 @@ def refusal(graph: Graph, rules: Rules) -> Step | None:
         kind = family(graph, step)
         if kind not in rules:  # also one that might turn out to be affine
             return step
-        inputs = set(step.inputs)
+        inputs = {number for number in step.inputs if kind != "relu" or not is_mask(graph, number)}
         if kind == "gated" and "gate" not in rules:  # the gate itself gets nothing
             inputs -= {gate_of(graph, step)}
         reached |= inputs

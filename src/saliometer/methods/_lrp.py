@@ -14,8 +14,10 @@ from saliometer.graph import (
     Graph,
     Here,
     Network,
+    RefusedError,
     Rules,
     Signals,
+    Step,
     family,
     gate_of,
     once,
@@ -27,6 +29,7 @@ from saliometer.types import Asking, Batch, Explained, Walk
 
 Part = Callable[[Here, Tensor, "Books"], Signals]  # a rule that says where the rest of the relevance went
 BIASES = ("split", "full", "ignore")  # how a bias joins the two halves of alpha-beta
+JOINS = ("cat", "concat", "stack", "pad", "constant_pad_nd")  # routes that may bring in constants
 SMALLEST = 1e-7  # a denominator below this counts as zero where a rule lets it cross zero
 
 
@@ -38,6 +41,10 @@ class Books:
 
     def add(self, part: str, amounts: Tensor) -> None:
         total = amounts.double().flatten(1).sum(1)
+        images = len(next(iter(self.parts.values()), total))
+        if len(total) % images:
+            raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
+        total = total.view(images, -1).sum(1)
         self.parts[part] = self.parts[part] + total if part in self.parts else total
 
 
@@ -152,13 +159,13 @@ def gamma(share: float) -> Part:
 
 def flat(here: Here, relevance: Tensor, books: Books) -> Signals:
     """The same to every input."""
-    pairs = [(torch.ones_like(here.inputs[0]), torch.ones_like(weights_of(here.step)))]
+    pairs = [(ones_there(here), torch.ones_like(weights_of(here.step)))]
     return shares(here, relevance, pairs, here.output.new_zeros(()), books)
 
 
 def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
     """In proportion to the squared weights."""
-    pairs = [(torch.ones_like(here.inputs[0]), weights_of(here.step).square())]
+    pairs = [(ones_there(here), weights_of(here.step).square())]
     return shares(here, relevance, pairs, here.output.new_zeros(()), books)
 
 
@@ -181,17 +188,28 @@ def z_box(low: Tensor, high: Tensor) -> Part:
     return rule
 
 
+def ones_there(here: Here) -> Tensor:
+    """1 for every value that enters a first layer, 0 where the network puts constants beside the images."""
+    start = torch.zeros_like(here.forward.values[0])
+    low, high = _sent_there(here, start), _sent_there(here, start + 1)
+    return (high != low).to(start)
+
+
 def bounds_there(here: Here, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """The bounds of what enters a first layer: the images' own, sent through whatever comes before it."""
-    graph, images = here.graph, here.forward.values[0]
-    ends = []
-    for bound in (low, high):
-        values: dict[int, Any] = {0: bound.expand_as(images)}
-        for step in graph.steps[1 : here.step.inputs[0] + 1]:
-            if set(step.inputs) <= set(values):
-                values[step.number] = step(values)
-        ends.append(values[here.step.inputs[0]])
+    images = here.forward.values[0]
+    ends = [_sent_there(here, bound.expand_as(images)) for bound in (low, high)]
     return torch.minimum(*ends), torch.maximum(*ends)
+
+
+def _sent_there(here: Here, images: Tensor) -> Tensor:
+    """What enters a first layer if the network is given other images."""
+    values: dict[int, Any] = {0: images}
+    for step in here.graph.steps[1 : here.step.inputs[0] + 1]:
+        if set(step.inputs) <= set(values):
+            values[step.number] = step(values)
+    entering: Tensor = values[here.step.inputs[0]]
+    return entering
 
 
 # Operations without weights
@@ -203,8 +221,14 @@ def keep(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 
 def passed(here: Here, relevance: Tensor, books: Books) -> Signals:
-    """Routed as the values were; a maximum's winner takes all."""
-    return transpose(here, relevance)
+    """Routed as the values were; a maximum's winner takes all, and constants beside the values are biases."""
+    sent = transpose(here, relevance)
+    if here.step.op in JOINS:
+        books.add("bias", relevance)
+        for part in sent:
+            if part is not None:
+                books.add("bias", -part)
+    return sent
 
 
 def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
@@ -241,9 +265,17 @@ def not_negative(graph: Graph) -> tuple[bool, ...]:
     found: list[bool] = []
     for step in graph.steps:
         kind = family(graph, step) if step.number else ""
-        inherited = kind in ("max", "average", "route", "same", "add") and step.op != "sub"
+        inherited = kind in ("max", "average", "route", "same") or (step.op == "add" and not step.kwargs)
+        inherited = inherited and (step.op not in JOINS or not _constants(step))
         found.append(kind in ("relu", "relu_capped", "gate") or (inherited and all(found[n] for n in step.inputs)))
     return tuple(found)
+
+
+def _constants(step: Step) -> bool:
+    """Whether a route brings in values of its own that may be negative."""
+    if step.op in ("pad", "constant_pad_nd"):
+        return any(isinstance(value, float) and value < 0 for value in (*step.args, *step.kwargs.values()))
+    return any(isinstance(value, Tensor) for value in step.args[0])
 
 
 @once

@@ -11,7 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saliometer.graph import Chosen, Graph, Here, Network, Pass, Rules, Signals, Step, family, walk
+from saliometer.graph import (
+    Chosen,
+    Graph,
+    Here,
+    Network,
+    Pass,
+    RefusedError,
+    Rules,
+    Signals,
+    Step,
+    family,
+    is_mask,
+    walk,
+)
 from saliometer.methods._deeplift import after, before, difference, maximum, near, product, slope
 from saliometer.methods._kernels import applied, transposed, weights_of
 from saliometer.methods._rules import on_target
@@ -42,7 +55,7 @@ def parts_of(forward: Pass, reference: Chosen, rescaled: Callable[[Graph, Step],
 
 def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Any:
     kind, step = family(here.graph, here.step), here.step
-    if kind == "compare":
+    if is_mask(here.graph, step.number):
         return None
     if kind == "kernel":
         (value, start), weights = before(here), weights_of(step)
@@ -62,7 +75,7 @@ def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> 
     if kind in ("max", "product", "gated"):
         value, start = after(here)
         return signs(value - start)
-    return None  # an operation without a rule: refused on the way back
+    raise RefusedError(f"there is no rule for the operation {step}")
 
 
 def _linear(here: Here, parts: Parts) -> Any:

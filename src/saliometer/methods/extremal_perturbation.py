@@ -16,7 +16,7 @@ SMALLEST = 1e-3  # a change in score that counts
 REWARDS = {"scaled": (30.0, 1.0064), "raw": (300.0, 1.0035)}  # the weight of the area, at first and from step to step
 
 
-@method(random=True, quick={"steps": 25, "areas": "0.2"}, passes=3200, budget="steps")
+@method(hides=True, random=True, quick={"steps": 25, "areas": "0.2"}, passes=3200, budget="steps")
 def extremal_perturbation(
     model: Model,
     batch: Batch,

@@ -9,7 +9,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import SCORES, Asking, Batch, Explained, Model, Scores
 
 
-@method(random=True, quick={"samples": 40, "segments": "grid", "cells": 3}, passes=2100, budget="samples")
+@method(hides=True, random=True, quick={"samples": 40, "segments": "grid", "cells": 3}, passes=2100, budget="samples")
 def kernel_shap(
     model: Model,
     batch: Batch,

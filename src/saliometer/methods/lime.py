@@ -12,7 +12,7 @@ from saliometer.types import SCORES, Asking, Batch, Explained, Model, Scores
 SHOWN = 10  # segments that paint=sign_top10 marks
 
 
-@method(random=True, quick={"samples": 30, "segments": "grid", "cells": 3}, passes=1000, budget="samples")
+@method(hides=True, random=True, quick={"samples": 30, "segments": "grid", "cells": 3}, passes=1000, budget="samples")
 def lime(
     model: Model,
     batch: Batch,

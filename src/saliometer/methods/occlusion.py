@@ -8,7 +8,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import SCORES, Asking, Batch, Model, Scores
 
 
-@method(passes=625)
+@method(hides=True, passes=625)
 def occlusion(
     model: Model, batch: Batch, *, window: int = 0, stride: int = 0, fill: str = "zero", output: str = "logit"
 ) -> Asking:

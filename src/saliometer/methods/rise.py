@@ -16,7 +16,7 @@ Masks = Callable[[range], Tensor]  # ks -> (len(ks), H, W) in [0, 1]; pure
 BLOCK = 256  # masks that exist at one time
 
 
-@method(quick={"masks": 20}, passes=4000, budget="masks", rendering="raw")
+@method(hides=True, quick={"masks": 20}, passes=4000, budget="masks", rendering="raw")
 def rise(
     model: Model,
     batch: Batch,
