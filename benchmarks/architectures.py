@@ -28,6 +28,7 @@ import saliometer
 from saliometer import Model, explain, registry
 from saliometer.catalogue import groups
 from saliometer.engine import shipped
+from saliometer.types import Explained
 
 SIDE = 64
 REFERENCES = 100  # the fewest that every method takes
@@ -187,15 +188,18 @@ def methods() -> list[str]:
     return [name for names in groups().values() for name in names if not registry.methods[name].facts.needs_truth]
 
 
-def outcome(subject: Subject, method: str) -> Cell:
-    """What came of it; whatever is neither a good map nor a refusal in our own words is raised."""
+def explained(subject: Subject, method: str) -> Explained:
+    """With few draws and steps, and no layer named."""
     facts = registry.methods[method].facts
     params = {key: value for key, value in facts.quick.items() if key != "layer"} | LIGHTER.get(method, {})
-    references = subject.references if facts.needs_references else None
+    options = subject.options | {"references": subject.references if facts.needs_references else None}
+    return explain(subject.net, subject.images, method, channels=True, full=True, **options, **params)
+
+
+def outcome(subject: Subject, method: str) -> Cell:
+    """What came of it; whatever is neither a good map nor a refusal in our own words is raised."""
     try:
-        maps = explain(
-            subject.net, subject.images, method, references=references, channels=True, **subject.options, **params
-        )
+        maps = explained(subject, method).maps
     except (ValueError, LookupError) as error:
         origin = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         if not origin.is_relative_to(PACKAGE):

@@ -75,6 +75,12 @@ def bench(
     preset: Annotated[
         str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose; --method adds to them.")
     ] = "",
+    budget: Annotated[
+        int, typer.Option(help="Also score methods that sample with so many passes an image: a column of its own.")
+    ] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="Score methods that draw at random with so many seeds of their own: their spread.")
+    ] = 1,
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
     definition: Annotated[
@@ -99,6 +105,7 @@ def bench(
     seed: Seed = 0,
     device: Device = "auto",
     batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
+    memory: Annotated[float, typer.Option(help="The most memory to take, in GiB; 0 takes what is free.")] = 0.0,
     limit: Limit = 0,
     out: Annotated[
         Path | None, typer.Option(help="The run's folder; the same command goes on there. Default: under runs/.")
@@ -138,9 +145,10 @@ def bench(
         return
     with progress() as watch:
         outcome = run_bench(
-            method, settings=settings, per_bucket=per_bucket, limit=limit, definitions=definitions, region=region,
-            target=target, seed=seed, sampler=sampler, labelling=labelling, device=device, out=out,
-            preset=preset, maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size, watch=watch,
+            method, preset=preset, budget=budget, seeds=seeds, settings=settings, per_bucket=per_bucket, limit=limit,
+            definitions=definitions, region=region, target=target, seed=seed, sampler=sampler, labelling=labelling,
+            device=device, out=out, maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size,
+            memory=memory, watch=watch,
         )  # fmt: skip
     from saliometer.report.page import write as write_report
     from saliometer.show import as_dict, show

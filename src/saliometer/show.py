@@ -1,6 +1,7 @@
 """What the command line shows: tables with rich, one picture with matplotlib."""
 
 import math
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saliometer.registry import methods
 from saliometer.summary import Estimate
 
 if TYPE_CHECKING:
@@ -29,9 +31,16 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     if page is not None:
         title = f"PAFL x100, {outcome.definition()}, {request['region']}: attribution on the objects that decide"
         table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-        for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex"):
-            left = name in ("method", "in bucket")
-            table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=name != "method")
+        extra = _extra(outcome)
+        for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex", *extra):
+            left, wide = name in ("method", "in bucket"), name == "method"
+            table.add_column(
+                name,
+                justify="left" if left else "right",
+                overflow="fold",
+                no_wrap=not wide,
+                min_width=18 if wide else None,
+            )
         found = outcome.standings()
         ranks = [standing.rank for standing in found]
         for s in found:
@@ -45,6 +54,7 @@ def show(outcome: "Outcome", page: Path | None) -> None:
             table.add_row(
                 rank if s.complete else "incomplete", escape(s.method), f"{percent(s.mean.value)} ± {percent(half)}",
                 percent(s.worst.value), cell, percent(s.simple.value), percent(s.complex.value),
+                *(column.get(s.method, "") for column in extra.values()),
                 style="dim" if s.control else None,
             )  # fmt: skip
         console.print(table)
@@ -58,6 +68,30 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     console.print(f"Run:    {escape(str(outcome.run.folder))}", soft_wrap=True)
     if page is not None:
         console.print(f"Report: {escape(str(page))}", soft_wrap=True)
+
+
+def _extra(outcome: "Outcome") -> dict[str, dict[str, str]]:
+    """Columns that were asked for: the score at an equal budget of passes, the spread over a method's own seeds."""
+    columns: dict[str, dict[str, str]] = {}
+    own = {standing.method: standing.mean.value for standing in outcome.standings()}
+    seeds = [condition for condition in outcome.conditions() if condition.startswith("seed")]
+    for condition in outcome.conditions():
+        if condition.startswith("budget"):
+            passes = condition.removeprefix("budget(").removesuffix(")")
+            cheap = {name: value for name, value in own.items() if _passes(name) <= int(passes)}
+            found = cheap | outcome.under(condition)
+            columns[f"{passes} passes"] = {name: percent(value) for name, value in found.items()}
+    if seeds:
+        scores = [own, *(outcome.under(seed) for seed in seeds)]
+        drawn = set(own).intersection(*scores)
+        columns["seed ±"] = {m: percent(statistics.stdev(one[m] for one in scores)) for m in drawn}
+    return columns
+
+
+def _passes(method: str) -> float:
+    """What a method of ours costs by default; unknown for the user's own."""
+    entry = methods.get(method.partition("(")[0])
+    return entry.facts.passes if entry else math.inf
 
 
 def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
@@ -75,6 +109,7 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
         "metric": "pafl",
         "definition": outcome.definition(),
         "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
+        "conditions": {name: outcome.under(name) for name in outcome.conditions()} if found else {},
         "failed": outcome.failed,
         "left_out": outcome.left_out,
         "warnings": outcome.problems(),

@@ -4,10 +4,11 @@ Intervals come from 10,000 bootstrap resamples of the images within each bucket,
 that differences are paired. Group means weigh buckets equally.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,12 @@ class Standing:
 class Scores:
     """One metric in one definition: values of every method by bucket, with their bootstrap means."""
 
-    def __init__(self, rows: pa.Table, metric: str, definition: str, resamples: int = RESAMPLES, seed: int = 0) -> None:
-        chosen = rows.filter((pc.field("metric") == metric) & (pc.field("definition") == definition))
+    def __init__(
+        self, rows: pa.Table, metric: str, definition: str, resamples: int = RESAMPLES, seed: int = 0,
+        condition: str = "",
+    ) -> None:  # fmt: skip
+        wanted = {"metric": metric, "definition": definition, "condition": condition}
+        chosen = rows.filter(reduce(operator.and_, (pc.field(name) == value for name, value in wanted.items())))
         column = {name: chosen[name].to_pylist() for name in ("setting", "bucket", "sample", "method")}
         value = chosen["value"].to_numpy()
         self.metric, self.definition, self.resamples, self.seed = metric, definition, resamples, seed
@@ -192,7 +197,7 @@ def verdicts(primary: Scores, secondary: Scores) -> dict[str, dict[str, Verdict]
 
 def oddities(rows: pa.Table) -> dict[str, dict[str, int]]:
     """method -> how many of its maps were NaN, zero or constant, and whether it is random."""
-    one = rows.filter(pc.field("metric") == "pafl")
+    one = rows.filter((pc.field("metric") == "pafl") & (pc.field("condition") == ""))
     if not len(one):
         return {}
     one = one.filter(pc.field("definition") == one["definition"][0].as_py())

@@ -17,6 +17,7 @@ from saliometer.engine import device as devices
 from saliometer.engine import presets, shipped
 from saliometer.engine.answer import Answers
 from saliometer.engine.given import Given
+from saliometer.engine.memory import fitting, made
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.request import TASK, Request, default_folder, fixed
 from saliometer.engine.resolve import Asked, free, resolve
@@ -24,6 +25,7 @@ from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
 from saliometer.engine.train import train
+from saliometer.engine.variants import variants
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.summary import Scores, Standing, oddities, problems, standings
@@ -52,6 +54,14 @@ class Outcome:
         """What methods are ranked by: clean, where it was asked for."""
         asked: list[str] = self.run.manifest["request"]["definitions"]
         return "clean" if "clean" in asked else asked[0]
+
+    def under(self, condition: str, metric: str = "pafl") -> dict[str, float]:
+        """method -> mean score under another condition: `budget(100)`, `seed(1)`."""
+        scores = Scores(self.run.rows(), metric, self.definition(), condition=condition)
+        return {method: float(scores.means[:, place].mean()) for place, method in enumerate(scores.methods)}
+
+    def conditions(self) -> list[str]:
+        return sorted({facts["condition"] for facts in self.run.manifest.get("variants", {}).values()})
 
     def __repr__(self) -> str:
         lines = [f"{s.rank or '-':>4} {s.method:28} {100 * s.mean.value:6.1f}" for s in self.standings()]
@@ -87,18 +97,22 @@ def bench(
     device: str = "auto",
     out: Path | str | None = None,
     preset: str = "",
+    budget: int = 0,
+    seeds: int = 1,
     maps: Mapping[str, Path | str] | None = None,
     models: Path | str | None = None,
     retrain: bool = False,
     batch_size: int = 0,
+    memory: float = 0.0,
     watch: Watch = lambda share, text: None,
 ) -> Outcome:
     """Score methods against models whose reasoning is known, beside all known methods and the controls.
 
     A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps; a
     mapping gives callables names of their own. `preset` takes a paper's methods with its parameters: smerf, zhang or
-    cose. `maps` names files of maps made elsewhere. The same call with the same
-    `out` goes on where it was.
+    cose. With `budget`, methods that can are also scored at so many passes an image; with `seeds`, those that draw are
+    also scored with other seeds of their own. `maps` names files of maps made elsewhere. `memory` is a limit in GiB.
+    The same call with the same `out` goes on where it was.
     """
     request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling)
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
@@ -114,14 +128,15 @@ def bench(
     met = fixed(request, None if retrain else shelf)
     folder = Path(out) if out else default_folder(request, met)
     run = Run(folder, vars(request), met)
-    both: list[Method | Given] = [*chosen, *given]
+    both: list[Method | Given] = [*chosen, *given, *variants(chosen, budget, seeds)]
     _enlist(run, both)
     if retrain:
         shelf = folder / "models"
         _retrain(request, shelf, place, watch)
     run.manifest["models"] = {setting: _model_facts(setting, shelf) for setting in request.settings}
     outcome = Outcome(run, [method.label for method in both])
-    _all_units(request, run, both, shelf, place, _batch_size(run, place, batch_size), watch, outcome)
+    size = batch_size or (_fitting(request, shelf, place, memory) if memory else 0)
+    _all_units(request, run, both, shelf, place, _batch_size(run, place, size), watch, outcome)
     return outcome
 
 
@@ -132,6 +147,17 @@ def _listed(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, OwnMeth
 def _model_facts(setting: str, shelf: Path) -> dict[str, Any]:
     card = shipped.card(setting, shelf)
     return {name: card[name] for name in ("sha256", "accepted", "accuracy", "seed", "labelling", "sampler", "loss")}
+
+
+def _fitting(request: Request, shelf: Path, place: torch.device, memory: float) -> int:
+    """The batch size at which every setting's model stays within so many GiB."""
+    sizes = []
+    for setting in request.settings:
+        model = shipped.load(setting, shelf)
+        model.net.to(place)
+        image = request.samples(Unit(setting, 0, 1), place).batch.images
+        sizes.append(fitting(made(model, image), place, memory))
+    return min(sizes)
 
 
 def _batch_size(run: Run, place: torch.device, wanted: int) -> int:
@@ -145,10 +171,12 @@ def _batch_size(run: Run, place: torch.device, wanted: int) -> int:
 
 def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
     """Add methods to the run; one whose code has changed is told apart by its key and starts anew."""
-    known = run.manifest["methods"]
     for method in methods:
+        known = run.manifest.setdefault("variants", {}) if method.condition else run.manifest["methods"]
         if known.get(method.label, {}).get("key") != method.key:
             known[method.label] = {"key": method.key, "own": method.own, "control": method.control}
+            if method.condition:
+                known[method.label] |= {"method": method.row, "condition": method.condition}
     run.keep()
 
 
@@ -235,7 +263,7 @@ def one_unit(
             (outcome.left_out if left_out else outcome.failed).setdefault(method.label, explained.message)
             continue
         note = _random_note(run, method, answers, samples, explained.maps)
-        if unit.start == 0:
+        if unit.start == 0 and not method.condition:
             keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
         _keep(request, run, unit, method, samples, explained, answers, note)  # last: with it, the unit is finished
@@ -262,8 +290,8 @@ def _keep(
     answers: Answers, note: str,
 ) -> None:  # fmt: skip
     constant = {
-        "task": TASK, "setting": unit.setting, "model": answers.model.name, "method": method.label,
-        "target": request.target, "condition": "",
+        "task": TASK, "setting": unit.setting, "model": answers.model.name, "method": method.row or method.label,
+        "target": request.target, "condition": method.condition,
     }  # fmt: skip
     blocks, said = [], remarks(explained, note)
     for score in itertools.chain(promise(explained, said), scores(

@@ -27,6 +27,8 @@ class Given:
     own: bool = True
     control: bool = False
     rendering: str = "heat"
+    row: str = ""
+    condition: str = ""
 
     @classmethod
     def read(cls, name: str, path: Path, request: Request) -> "Given":

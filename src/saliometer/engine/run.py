@@ -65,7 +65,7 @@ class Run:
         return self.folder / "thumbs" / setting / f"{self._slug(method)}.npz"
 
     def _slug(self, method: str) -> str:
-        key = self.manifest["methods"][method]["key"]
+        key = self.counted[method]["key"]
         return f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', method)[:60].strip('-')}-{key[:10]}"
 
     def _place(self, kind: str, unit: Unit, method: str, ending: str) -> Path:
@@ -74,8 +74,13 @@ class Run:
     def parts(self) -> Iterator[Path]:
         """The finished parts of the methods this run counts, in order."""
         for setting in self.manifest["request"]["settings"]:
-            for method in self.manifest["methods"]:
+            for method in self.counted:
                 yield from sorted((self.folder / "rows" / setting / self._slug(method)).glob("*.parquet"))
+
+    @property
+    def counted(self) -> dict[str, Any]:
+        """The methods, and beside them those under another condition, by label."""
+        return {**self.manifest["methods"], **self.manifest.get("variants", {})}
 
     def finished_any(self) -> bool:
         return any(True for _ in self.parts())
@@ -83,7 +88,7 @@ class Run:
     def failures(self) -> dict[str, list[str]]:
         """The tracebacks of every method that failed somewhere."""
         found: dict[str, list[str]] = {}
-        for method in self.manifest["methods"]:
+        for method in self.counted:
             for path in sorted((self.folder / "failures").glob(f"*/{self._slug(method)}/*.txt")):
                 found.setdefault(method, []).append(path.read_text(encoding="utf-8"))
         return found

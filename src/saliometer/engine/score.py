@@ -15,6 +15,7 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.device import exact
 from saliometer.maps import checked, collapsed, complaints, dead
 from saliometer.registry import Entry, Spec
+from saliometer.seeds import fork, forks
 from saliometer.types import PRIMARY, SECONDARY, Asking, Batch, Explained, Model, Question, Samples
 
 ROLE_NAMES = {PRIMARY: "primary", SECONDARY: "secondary"}
@@ -41,6 +42,9 @@ class Method:
     entry: Entry
     spec: Spec
     key: str = ""  # of all that decides its maps: its parameters and, for a user's own, its code
+    row: str = ""  # what rows call it, where that is not its label
+    condition: str = ""  # another budget or seed than its own
+    reseed: int = 0  # which of its other seeds
     unasked: bool = False  # nobody named it: if it does not fit a model, it is left out
 
     @property
@@ -57,6 +61,8 @@ class Method:
 
     def start(self, model: Model, batch: Batch, truth: Tensor | None = None) -> Tensor | Asking:
         params = dict(self.spec.params)
+        if self.reseed:
+            batch = replace(batch, seeds=forks(fork("reseed", self.reseed), batch.seeds))
         if self.entry.facts.needs_truth:
             if truth is None:
                 raise ValueError(f"method '{self.label}' shows the truth itself: it needs a task that knows it")

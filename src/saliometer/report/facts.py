@@ -45,7 +45,7 @@ def progress(run: Run) -> Progress:
     counts = [min(count, request["limit"] or count) for count in counts]
     units = sum(-(-count // unit) for count in counts)
     failed = sum(len(tracebacks) for tracebacks in run.failures().values())
-    return Progress(len(list(run.parts())), failed, units * len(run.manifest["methods"]))
+    return Progress(len(list(run.parts())), failed, units * len(run.counted))
 
 
 def failed(run: Run) -> list[Failed]:

@@ -1,0 +1,106 @@
+"""SMERF's claims on made-up rows: each verdict follows the numbers it is about."""
+
+import pytest
+
+from saliometer import results  # noqa: F401
+from saliometer.engine.presets import SMERF
+from saliometer.studies import smerf
+from saliometer.studies._smerf_claims import CLAIMS, Table, claims
+from toys import rows
+
+PRIMARY = {
+    "simple-fr": range(7, 13), "simple-nr": (2, 3, 5, 6, 8, 9, 11, 12), "complex-fr": (10, 11, 12),
+    "complex-cr1": (2, 3, 4, 5, 6, 8, 9, 10, 11, 12), "complex-cr2": (2, 3, 5, 6, 7, 8, 9, 10, 11, 12),
+    "complex-cr3": (5, 6, 7, 8, 9, 11, 12), "complex-cr4": (4, 5, 6, 8, 9, 11, 12),
+}  # fmt: skip
+BOTH = {
+    "simple-fr": (8, 9, 10, 11, 12), "simple-nr": (5, 6, 8, 9, 11, 12), "complex-fr": (11, 12),
+    "complex-cr1": (5, 6, 8, 9, 11, 12), "complex-cr2": (5, 6, 8, 9, 11, 12), "complex-cr3": (8, 9, 11, 12),
+    "complex-cr4": (5, 6, 11, 12),
+}  # fmt: skip
+
+
+def table(change=lambda metric, method, setting, bucket, value: value) -> Table:
+    """The paper's means in every bucket, changed where asked."""
+    import pyarrow as pa
+
+    parts = []
+    for metric, cells in (("pafl", PRIMARY), ("safl", BOTH), ("piou", PRIMARY)):
+        values: dict[str, dict[tuple[str, str], list[float]]] = {}
+        for name, spec in SMERF.items():
+            numbers = dict(zip(smerf.COLUMNS, smerf.REFERENCE[name], strict=True))
+            for setting, buckets in cells.items():
+                group = setting.split("-")[0]
+                mean = numbers[metric, group, "mean"]
+                for bucket in buckets:
+                    value = change(metric, name, setting, bucket, 0.3 if mean != mean else mean)
+                    values.setdefault(spec, {})[setting, str(bucket)] = [value]
+        for definition in ("authors", "clean"):
+            parts.append(rows(values, metric, definition))
+    joined = pa.concat_tables(parts).unify_dictionaries()
+    found = Table(joined, "authors")
+    found.rows = joined  # type: ignore[attr-defined]
+    return found
+
+
+def verdict(number: int, made: Table) -> bool:
+    return next(claim for claim in CLAIMS if claim.number == number).test(made).holds
+
+
+@pytest.mark.parametrize("number", [2, 5, 6, 7, 14, 20, 25, 26])
+def test_claims_that_the_papers_means_bear_out(number):
+    assert verdict(number, table())
+
+
+def test_claim_3_fails_on_the_papers_own_numbers():
+    assert not verdict(3, table())  # G and GBP rise
+    falling = table(
+        lambda metric, name, setting, bucket, v: v / 2 if name in ("G", "GBP") and "complex" in setting else v
+    )
+    assert verdict(3, falling)
+
+
+@pytest.mark.parametrize(
+    ("number", "metric", "name", "setting", "value"),
+    [
+        (2, "piou", "DT", "complex", 0.9), (5, "piou", "LRP-z", "complex", 0.6), (6, "pafl", "DL-R", "simple", 0.4),
+        (6, "pafl", "GBP", "simple", 0.3), (7, "pafl", "D-SHAP", "complex", 0.8), (14, "pafl", "SG", "simple-nr", 0.6),
+        (20, "pafl", "SG", "complex", 0.12), (25, "pafl", "Edge", "simple", 0.3), (26, "pafl", "LRP-z", "complex", 0.6),
+    ],
+)  # fmt: skip
+def test_one_number_turns_a_claim(number, metric, name, setting, value):
+    def changed(*cell):
+        return value if cell[:2] == (metric, name) and cell[2].startswith(setting) else cell[4]
+
+    assert not verdict(number, table(changed))
+
+
+def test_full_success_is_found_setting_by_setting():
+    low = lambda metric, name, setting, bucket, v: min(v, 0.45) if metric == "pafl" and "complex" in setting else v  # noqa: E731
+    assert not verdict(15, table(low))
+
+    def lucky(metric, name, setting, bucket, v):
+        return (
+            0.7
+            if (metric, name, setting) == ("pafl", "LRP-eps", "complex-fr")
+            else low(metric, name, setting, bucket, v)
+        )
+
+    assert verdict(15, table(lucky))
+
+
+def test_all_claims_are_printed_with_both_definitions():
+    lines = claims(table().rows).splitlines()  # type: ignore[attr-defined]
+    assert [int(line.split("|")[1]) for line in lines[2:]] == [claim.number for claim in CLAIMS]
+    assert all(line.count("**") == 4 for line in lines[2:])
+
+
+def test_the_numbers_beside_the_papers_name_every_method():
+    text = smerf.beside(table().rows)  # type: ignore[attr-defined]
+    assert all(f"| {name} | paper |" in text for name in SMERF)
+    assert text.endswith("- none") or "Differences" in text
+
+
+def test_claims_need_every_setting():
+    with pytest.raises(ValueError, match="the run lacks complex-cr1"):
+        claims(rows({"gradient": {("simple-fr", "7"): [0.5]}}))
