@@ -70,15 +70,22 @@ def noise(channels: int = 3, height: int = SIDE, width: int = SIDE) -> tuple[Ten
 
 
 def stirred(net: nn.Module) -> nn.Module:
-    """In eval mode, with noise on all weights and statistics: fresh networks have zeros where trained ones do not."""
+    """In eval mode, alive: fresh networks fade out and have zeros where trained ones do not."""
     rng = torch.Generator().manual_seed(0)
+
+    def draw(values: Tensor) -> Tensor:
+        return torch.randn(values.shape, generator=rng)
+
     with torch.no_grad():
-        for values in net.parameters():
-            values.add_(0.02 * torch.randn(values.shape, generator=rng))
         for module in net.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, generator=rng)
             if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None:
-                module.running_mean.add_(0.1 * torch.randn(module.running_mean.shape, generator=rng))
-                module.running_var.mul_(0.5 + torch.rand(module.running_var.shape, generator=rng))
+                module.running_mean.add_(0.1 * draw(module.running_mean))
+                module.running_var.mul_(1 + 0.1 * draw(module.running_var).tanh())
+        for values in net.parameters():
+            if values.ndim < 2 or not values.any():
+                values.add_(0.05 * draw(values))
     return net.eval().requires_grad_(False)
 
 

@@ -83,7 +83,7 @@ def setting(name: str, device: torch.device, count: int) -> Setting:
 
         net, side, layers = resnet50(weights=None), 224, ("layer4", 2048, "layer2")
     net = net.eval().requires_grad_(False).to(device)
-    coarse = torch.rand(count + REFERENCES, 3, 8, 8)
+    coarse = torch.rand(count + REFERENCES, 3, side // 8, side // 8)
     images = nn.functional.interpolate(coarse, (side, side), mode="bicubic").clamp(0, 1).to(device)
     with torch.no_grad():
         targets = net(images[:count]).argmax(1)
@@ -332,18 +332,17 @@ def main() -> None:
         )
     cut = superpixels(given)
     print("superpixels, ms an image:", ", ".join(f"{name} {took:.3g}" for name, took in cut.items()), flush=True)
-    rows = []
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
+    said = {"machine": machine, "net": given.name, "versions": versions, "superpixels_ms": cut, "rows": []}
+    said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
     for case in wanted:
         try:
-            rows.append(row(case, given, floor, device, not arguments.no_peers))
-            print(shown(rows[-1]), flush=True)
+            said["rows"].append(row(case, given, floor, device, not arguments.no_peers))
+            print(shown(said["rows"][-1]), flush=True)
         except Exception as error:
             print(f"| {case.method} | fails: {type(error).__name__}: {error} |", flush=True)
-    if arguments.out:
-        versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
-        said = {"machine": machine, "net": given.name, "versions": versions, "superpixels_ms": cut, "rows": rows}
-        said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
-        arguments.out.write_text(json.dumps(said, indent=1))
+        if arguments.out:
+            arguments.out.write_text(json.dumps(said, indent=1))
 
 
 if __name__ == "__main__":

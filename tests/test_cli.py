@@ -143,7 +143,7 @@ def test_rows_answers_sql_writes_csv_and_prints_json(run: Path, tmp_path: Path) 
     assert found[0] == {"method": "centre", "n": 12}
     result = call("rows", run, "--csv", tmp_path / "all.csv")
     assert "Wrote 672 rows" in result.stdout  # 12 samples x 6 methods x 8 metrics
-    assert len((tmp_path / "all.csv").read_text().splitlines()) == 577
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 673
     assert len(json.loads(call("rows", run, "--limit", "3", "--json").stdout)) == 3
 
 

@@ -161,6 +161,8 @@ def draw_explanation(
     from matplotlib.figure import Figure
 
     from saliometer.engine.explain import explain
+    from saliometer.engine.request import Request
+    from saliometer.engine.resolve import one_method
     from saliometer.engine.shipped import load
     from saliometer.tasks.textbox import textbox
 
@@ -173,7 +175,9 @@ def draw_explanation(
         images, name = textbox(setting, start=sample, count=1, seed=seed).batch.images, f"test-{sample}"
     logits = model.logits(images)[0]
     explained = int(logits.argmax()) if target is None else target
-    maps = explain(model, images, method, torch.tensor([explained]), seed=seed)[0].numpy()
+    compared = one_method(method).entry.facts.needs_references
+    references = Request((setting,), seed=seed).references(setting) if compared else None
+    maps = explain(model, images, method, torch.tensor([explained]), references=references, seed=seed)[0].numpy()
     if not np.isfinite(maps).all():
         raise ValueError(f"method '{method}' returned NaN or infinity: nothing to draw")
     most = float(np.abs(maps).max()) or 1.0

@@ -90,7 +90,8 @@ class Model:
     def logits(self, images: Tensor) -> Tensor:
         """(N, classes). One logit z means two classes, "no" with score -z and "yes" with score z."""
         logits: Tensor = self.net(images)
-        return torch.cat((-logits, logits), 1) if logits.ndim == 2 and logits.shape[1] == 1 else logits
+        one = isinstance(logits, Tensor) and logits.ndim == 2 and logits.shape[1] == 1
+        return torch.cat((-logits, logits), 1) if one else logits
 
     def pixels(self, images: Tensor) -> Tensor:
         """Inputs of the model as pixel values in [0, 1]."""

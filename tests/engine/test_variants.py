@@ -90,5 +90,5 @@ def test_presets_have_the_papers_parameters():
 
 
 def test_an_unknown_preset_is_refused_by_name():
-    with pytest.raises(LookupError, match="there is no preset 'smurf'. Did you mean 'smerf'"):
+    with pytest.raises(LookupError, match=r"there is no preset 'smurf'\. Did you mean 'smerf'"):
         bench(preset="smurf")

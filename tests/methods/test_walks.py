@@ -417,3 +417,24 @@ def test_a_negative_target_gives_an_empty_deep_taylor_map():
     found = explained(model_of(net), batch_of(torch.ones(1, 1, 1, 2, dtype=DOUBLE), target=1), "deep_taylor")
     assert found.maps.abs().max() == 0
     assert found.flags["negative_target"].all()
+
+
+class Branched(nn.Module):
+    """u + v of two linear branches: 3 and 1 at x = 1, or a pair that nearly cancels."""
+
+    def __init__(self, one: float, other: float) -> None:
+        super().__init__()
+        self.one, self.other = (nn.Linear(1, 1, bias=False, dtype=DOUBLE) for _ in range(2))
+        self.one.weight.data.fill_(one)
+        self.other.weight.data.fill_(other)
+
+    def forward(self, images: Tensor) -> Tensor:
+        pixels = images.flatten(1)
+        return Both()(self.one(pixels) + self.other(pixels))
+
+
+@pytest.mark.parametrize(("one", "other", "largest"), [(3.0, 1.0, 0.75), (100.0, -99.0, 100.0)])
+def test_large_shares_of_opposite_branches_are_reported(one, other, largest):
+    found = explained(model_of(Branched(one, other)), double(flat([1])), "lrp_z")
+    assert found.facts["largest_share"].tolist() == pytest.approx([largest])
+    assert found.maps.item() == pytest.approx(one + other)

@@ -103,7 +103,10 @@ class Answers:
         if layer not in names:
             raise LookupError(f"model '{self.model.name}': " + unknown("layer", layer, names))
         if layer not in features:
-            raise LookupError(f"model '{self.model.name}': layer '{layer}' has no part in the score; name another")
+            raise LookupError(
+                f"model '{self.model.name}': layer '{layer}' has no part in the score, or gives several tensors at "
+                "once; name another"
+            )
         return layer
 
     def _logits(self, question: Logits) -> Tensor:
@@ -342,8 +345,10 @@ def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
     modules = dict(model.net.named_modules())
     heard: dict[str, Tensor] = {}
 
-    def keep(name: str) -> Callable[[object, object, Tensor], Tensor]:
-        def hook(_module: object, _inputs: object, output: Tensor) -> Tensor:
+    def keep(name: str) -> Callable[[object, object, object], Tensor | None]:
+        def hook(_module: object, _inputs: object, output: object) -> Tensor | None:
+            if not isinstance(output, Tensor):
+                return None
             if torch.is_grad_enabled() and not output.requires_grad:
                 output = output.detach().requires_grad_()
             heard[name] = output

@@ -49,7 +49,14 @@ def explain(
     a sigmoid for each class. A model with one logit z has two classes: 1 with score z, 0 with score -z. `memory` is a
     limit in GiB.
     """
-    _check_images(images)
+    _check_images("images", images)
+    if references is not None:
+        _check_images("references", references)
+        references = references.to(images)
+    if not isinstance(model, Model | nn.Module):
+        raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module")
+    if batch_size < 0:
+        raise ValueError(f"batch_size is {batch_size}: wanted 1 or more, or 0 to find it")
     if isinstance(method, str):
         spec = Spec.parse(method)
         method = str(Spec(spec.name, tuple(sorted((dict(spec.params) | params).items()))))
@@ -76,16 +83,18 @@ def explain(
     return replace(found, maps=maps) if full else maps
 
 
-def _check_images(images: Tensor) -> None:
+def _check_images(name: str, images: Tensor) -> None:
+    if not isinstance(images, Tensor):
+        raise ValueError(f"{name} are of type {type(images).__name__}, wanted a tensor of shape (N, C, H, W)")
     if images.ndim != 4 or not len(images) or not images.is_floating_point() or not images.isfinite().all():
         came = f"shape {tuple(images.shape)}, {images.dtype}"
         raise ValueError(
-            f"images have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more"
+            f"{name} have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more"
         )
     if images.dtype not in (torch.float32, torch.float64):
         raise ValueError(
-            f"images are {images.dtype}: wanted float32 or float64, because attributions in half precision are mostly "
-            "rounding; use images.float() and model.float()"
+            f"{name} are {images.dtype}: wanted float32 or float64, because attributions in half precision are mostly "
+            f"rounding; use {name}.float() and model.float()"
         )
 
 
@@ -94,8 +103,8 @@ def _classes(model: Model, images: Tensor) -> int:
     try:
         with torch.no_grad():
             logits = model.logits(images[:1])
-    except (RuntimeError, ValueError) as error:
-        first = (str(error).strip().splitlines() or [""])[0]
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(
             f"model '{model.name}' does not run on images of shape {tuple(images.shape[1:])} and {images.dtype} "
             f"({first}): wanted the size, channels and type it was built for"
@@ -112,6 +121,10 @@ def _classes(model: Model, images: Tensor) -> int:
 
 
 def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tensor) -> None:
+    if not isinstance(targets, Tensor):
+        raise ValueError(
+            f"targets are of type {type(targets).__name__}, wanted an int64 tensor, one class for each image"
+        )
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
         came = f"shape {tuple(targets.shape)}, {targets.dtype}"
         raise ValueError(f"targets have {came}: wanted int64 of shape ({len(images)},), one class for each image")

@@ -38,6 +38,12 @@ class Books:
 
     def __init__(self) -> None:
         self.parts: dict[str, Tensor] = {}
+        self.most: dict[str, Tensor] = {}
+
+    def note(self, fact: str, values: Tensor) -> None:
+        """Keep the largest value of each image."""
+        most = values.double().flatten(1).amax(1)
+        self.most[fact] = torch.maximum(self.most[fact], most) if fact in self.most else most
 
     def add(self, part: str, amounts: Tensor) -> None:
         total = amounts.double().flatten(1).sum(1)
@@ -238,6 +244,15 @@ def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
     return here.only(relevance.sum_to_size(here.inputs[place].shape), place)
 
 
+def added(here: Here, relevance: Tensor, books: Books) -> Signals:
+    """A sum of branches: each its part; where large branches cancel, their shares blow up, and the books say how far."""
+    total = here.output
+    for value in here.inputs:
+        share = (value / total.where(total != 0, 1)).abs().where((total != 0) & (relevance != 0), 0)
+        books.note("largest_share", share)
+    return z()(here, relevance, books)
+
+
 def shifted(here: Here, relevance: Tensor, books: Books) -> Signals:
     """A constant is added: it takes its share as a bias does, but not where images are only normalised."""
     if here.step.number in before_first(here.graph):
@@ -249,7 +264,7 @@ COMMON: Mapping[str, Part] = {
     **dict.fromkeys(("relu", "relu_capped", "from_zero", "scale"), keep),
     **dict.fromkeys(("max", "route", "same"), passed),
     "average": z(1e-9),
-    "add": z(),
+    "add": added,
     "affine": z(1e-9),
     "shift": shifted,
     "gated": to_the_signal,
@@ -315,7 +330,7 @@ def _booked(part: Part, books: Books, here: Here, signal: Tensor) -> Signals:
 
 def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = False) -> Asking:
     """Relevance of every input value, starting from the target's logit; what does not arrive is accounted for."""
-    told: list[tuple[Tensor, dict[str, Tensor]]] = []
+    told: list[tuple[Tensor, Books]] = []
 
     def run(network: Network, rows: slice) -> Tensor:
         forward, books = network.run(batch.images[rows], fold=True), Books()
@@ -323,13 +338,14 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
         start = forward.logits.gather(1, targets)
         start = start.relu() if positive else start
         found = walk(forward, torch.zeros_like(forward.logits).scatter_(1, targets, start), bound(parts, books))
-        told.append((start[:, 0].double(), books.parts))
+        told.append((start[:, 0].double(), books))
         return found
 
     maps = yield Walk(batch.images, run)
     start = torch.cat([one for one, _ in told])
-    names = sorted({name for _, parts in told for name in parts})
-    facts = {name: torch.cat([p.get(name, s.new_zeros(s.shape)) for s, p in told]) for name in names}
+    names, noted = ({name for _, books in told for name in getattr(books, kind)} for kind in ("parts", "most"))
+    facts = {name: torch.cat([b.parts.get(name, torch.zeros_like(s)) for s, b in told]) for name in sorted(names)}
+    largest = {name: torch.cat([b.most.get(name, torch.zeros_like(s)) for s, b in told]) for name in noted}
     missing = start - maps.double().flatten(1).sum(1)
     closing = missing - sum(facts.values(), start=torch.zeros_like(start))
     flags = {"zero_gradient": (maps == 0).flatten(1).all(1)}
@@ -338,5 +354,9 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     tolerance = 1e-4 if maps.dtype == torch.float32 else 1e-9
     scale = start.abs() + maps.double().abs().flatten(1).sum(1) + sum(part.abs() for part in facts.values())
     return Explained(
-        maps, -missing, start, {**flags, "loose": closing.abs() > tolerance * scale}, {**facts, "closing": closing}
+        maps,
+        -missing,
+        start,
+        {**flags, "loose": closing.abs() > tolerance * scale},
+        {**facts, **largest, "closing": closing},
     )
