@@ -69,30 +69,31 @@ def noise(channels: int = 3, height: int = SIDE, width: int = SIDE) -> tuple[Ten
     return drawn[:1], drawn[1:]
 
 
-def stirred(net: nn.Module) -> nn.Module:
-    """In eval mode, alive: fresh networks fade out and have zeros where trained ones do not."""
-    rng = torch.Generator().manual_seed(0)
-
-    def draw(values: Tensor) -> Tensor:
-        return torch.randn(values.shape, generator=rng)
-
+def stirred(net: nn.Module, images: Tensor) -> nn.Module:
+    """In eval mode and alive: a fresh network fades out, and has zeros where a trained one does not."""
+    norms = [module for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
     with torch.no_grad():
-        for module in net.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, generator=rng)
-            if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None:
-                module.running_mean.add_(0.1 * draw(module.running_mean))
-                module.running_var.mul_(1 + 0.1 * draw(module.running_var).tanh())
         for values in net.parameters():
             if values.ndim < 2 or not values.any():
-                values.add_(0.05 * draw(values))
+                values.add_(0.05 * torch.randn_like(values))
+        for module in net.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight)
+        for module in norms:
+            module.reset_running_stats()
+            module.momentum = None  # the mean over all batches, which are one
+        if norms:
+            contrasts = torch.linspace(0, 1, 8).view(-1, 1, 1, 1)
+            net.train()(images[:8] * contrasts)
     return net.eval().requires_grad_(False)
 
 
 def from_torchvision(name: str, **options: Any) -> Callable[[], Subject]:
     def build() -> Subject:
         torch.manual_seed(0)
-        return Subject(stirred(getattr(torchvision.models, name)(weights=None, **options)), *noise())
+        image, references = noise()
+        net = getattr(torchvision.models, name)(weights=None, **options)
+        return Subject(stirred(net, references), image, references)
 
     return build
 
@@ -102,7 +103,8 @@ def from_timm(name: str, side: int) -> Callable[[], Subject]:
         import timm
 
         torch.manual_seed(0)
-        return Subject(stirred(timm.create_model(name, pretrained=False)), *noise(3, side, side))
+        image, references = noise(3, side, side)
+        return Subject(stirred(timm.create_model(name, pretrained=False), references), image, references)
 
     return build
 
@@ -166,24 +168,33 @@ def small(classes: int = 5, channels: int = 3) -> nn.Module:
     first = [nn.Conv2d(channels, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)]
     second = [nn.Conv2d(8, 12, 3, padding=1), nn.ReLU()]
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, classes)]
-    return stirred(nn.Sequential(*first, *second, *head))
+    return stirred(nn.Sequential(*first, *second, *head), noise(channels)[1])
+
+
+def a_small(kind: nn.Module, channels: int = 3, height: int = 32, width: int = 32, **options: Any) -> Subject:
+    return Subject(kind, *noise(channels, height, width), options)
 
 
 def outside() -> Subject:
     mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (MEAN, STD))
-    image, references = ((some - mean) / std for some in noise())
+    image, references = ((some - mean) / std for some in noise(3, 32, 32))
     return Subject(small(), image, references, {"mean": MEAN, "std": STD})
 
 
+def doubled() -> Subject:
+    image, references = (some.double() for some in noise(3, 32, 32))
+    return Subject(small().double(), image, references)
+
+
 KINDS: dict[str, Callable[[], Subject]] = {
-    "one logit": lambda: Subject(small(classes=1), *noise()),
-    "multi-label": lambda: Subject(small(), *noise(), {"multilabel": True}),
-    "normalises inside": lambda: Subject(Normalised(small(), MEAN, STD).eval(), *noise()),
+    "one logit": lambda: a_small(small(classes=1)),
+    "multi-label": lambda: a_small(small(), multilabel=True),
+    "normalises inside": lambda: a_small(Normalised(small(), MEAN, STD).eval()),
     "normalised outside": outside,
-    "1 channel": lambda: Subject(small(channels=1), *noise(1)),
-    "6 channels": lambda: Subject(small(channels=6), *noise(6)),
-    "40 x 72 pixels": lambda: Subject(small(), *noise(3, 40, 72)),
-    "float64": lambda: Subject(small().double(), *(some.double() for some in noise())),
+    "1 channel": lambda: a_small(small(channels=1), 1),
+    "6 channels": lambda: a_small(small(channels=6), 6),
+    "40 x 72 pixels": lambda: a_small(small(), 3, 40, 72),
+    "float64": doubled,
 }
 
 
@@ -191,7 +202,7 @@ KINDS: dict[str, Callable[[], Subject]] = {
 
 
 def methods() -> list[str]:
-    """Every method that a user can ask for, in the order in which they are listed; the oracle is told the truth."""
+    """Every method that a user can ask for, in the order of the list; the oracle is told the truth."""
     return [name for names in groups().values() for name in names if not registry.methods[name].facts.needs_truth]
 
 
@@ -306,7 +317,7 @@ def page(named: Cells, kinds: Cells, chosen: list[str]) -> str:
         "",
         "## Other kinds of model",
         "",
-        f"A small CNN, changed in one way at a time: {', '.join(others)}.",
+        f"A small CNN on 32 x 32 pixels, changed in one way at a time: {', '.join(others)}.",
         *exceptions(kinds, others, chosen),
         "",
         "## The reasons in full",

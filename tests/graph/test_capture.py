@@ -1,4 +1,4 @@
-"""Capture: the same steps for every spelling, overwriting followed or refused, constants computed, nothing left behind."""
+"""Capture: the same steps for every spelling, overwriting followed or refused, constants found, nothing left behind."""
 
 from collections import Counter
 
@@ -181,7 +181,8 @@ def computed(net: Written, images: Tensor) -> Tensor:
         weight = net.first.weight / net.first.weight.norm()
     gate = torch.sigmoid(net.head.bias.sum()) * torch.linspace(0, 1, 4)
     ramp = torch.arange(images.shape[-1] - 2) / images.new_tensor(6.0)
-    return net.head(((F.conv2d(images, weight) * gate.view(4, 1, 1)).relu() + ramp).mean((2, 3)))
+    features = F.conv2d(images, weight)
+    return net.head(((features * gate.view(4, 1, 1).expand_as(features)).relu() + ramp).mean((2, 3)))
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -269,12 +270,12 @@ def test_a_traced_module_is_captured_and_a_scripted_one_refused():
 # What cannot be captured
 
 
-class Stops(RuntimeError):
+class StopsError(RuntimeError):
     pass
 
 
 def stops(net: Written, images: Tensor) -> Tensor:
-    raise Stops("the second layer broke")
+    raise StopsError("the second layer broke")
 
 
 UNFIT = {
@@ -301,7 +302,7 @@ def test_a_part_without_gradients_is_refused_by_its_first_operation():
 
 
 def test_a_network_that_breaks_says_so_itself():
-    with pytest.raises(Stops, match="the second layer broke"):
+    with pytest.raises(StopsError, match="the second layer broke"):
         graph_of(written(stops))
 
 
@@ -366,7 +367,7 @@ def test_everything_is_as_it_was_also_after_an_error(case):
             inside = state(net)["modes"]
             try:
                 graph_of(net)
-            except (UnfitError, Stops):
+            except (UnfitError, StopsError):
                 assert case != "works"
             else:
                 assert case == "works"

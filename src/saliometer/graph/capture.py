@@ -28,6 +28,12 @@ MAXIMA_AND_PLACES = ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max
                      "max_pool2d_with_indices", "max_pool3d_with_indices", "max")  # fmt: skip
 SHAPED = ("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided", "zeros_like", "ones_like",
           "full_like", "empty_like")  # of their first argument only the shape, type and place count # fmt: skip
+LIKE: dict[str, Callable[[Any, Tensor], tuple[str, Any, tuple[Any, ...]]]] = {  # of another tensor's shape or type
+    "expand_as": lambda x, other: ("expand", torch.ops.aten.expand.default, (x, list(other.shape))),
+    "view_as": lambda x, other: ("reshape", torch.ops.aten.reshape.default, (x, list(other.shape))),
+    "reshape_as": lambda x, other: ("reshape", torch.ops.aten.reshape.default, (x, list(other.shape))),
+    "type_as": lambda x, other: ("to", torch.ops.aten.to.dtype, (x, other.dtype)),
+}
 INSTEAD = "so methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
 
 
@@ -246,6 +252,10 @@ class _Converter:
             return args[0]  # in eval mode it gives back what it got
         if _overwrites(target):
             return self._overwritten(node, target, name, args, kwargs)
+        if name in LIKE:
+            other: Any = node.args[1]
+            name, target, args = LIKE[name](args[0], other.meta["val"])
+            return self._add(node, name, target, args, {}) if isinstance(args[0], Ref) else target(*args)
         if name == "einsum" and len(args[1]) == 2:
             return self._add(node, name, partial(_einsum, args[0]), tuple(args[1]), {})
         if name in MAXIMA_AND_PLACES and len(target._schema.returns) == 2:

@@ -245,7 +245,7 @@ def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 
 def added(here: Here, relevance: Tensor, books: Books) -> Signals:
-    """A sum of branches: each its part; where large branches cancel, their shares blow up, and the books say how far."""
+    """A sum of branches: each its part; where large ones cancel, their shares blow up, and the books say how far."""
     total = here.output
     for value in here.inputs:
         share = (value / total.where(total != 0, 1)).abs().where((total != 0) & (relevance != 0), 0)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saliometer.methods._cam import Grid
-from saliometer.types import Activations, Batch, Question
+from saliometer.types import Activations, Question
 
 FEWEST = 100  # references without which a mean and a spread say nothing
 CHUNK = 100  # references at a time
@@ -22,20 +22,6 @@ class Usual:
     deviation: Tensor
     active: Tensor  # 1 where a feature is not nearly always 0, else 0
     rectified: bool  # none is ever negative, as behind a ReLU
-
-
-def references_of(name: str, batch: Batch) -> Tensor:
-    """The references, or an error in the name of the method that asks."""
-    references = batch.references
-    if references is None or len(references) < FEWEST:
-        came = 0 if references is None else len(references)
-        raise ValueError(
-            f"{name}: got {came} reference images, wanted {FEWEST} or more to know what a layer usually gives"
-        )
-    if references.shape[1:] != batch.images.shape[1:]:
-        shape, wanted = tuple(references.shape[1:]), tuple(batch.images.shape[1:])
-        raise ValueError(f"{name}: references have shape {shape}, wanted that of the images, {wanted}")
-    return references
 
 
 def usual(name: str, references: Tensor, layer: str, grid: Grid) -> Generator[Question, Tensor, Usual]:

@@ -7,7 +7,7 @@ from saliometer.methods._cam import RELUS, activations, shown
 from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
-ROUNDING = 1e-4  # the score may differ by this share of its terms from what the head would give
+ROUNDING = 1e-5  # the score may differ by this share of its terms from what the head would give
 
 
 @method(rendering="raw", usual=False)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from saliometer.methods._path import OUTPUTS, missed, vanishes
+from saliometer.methods._references import some_references
 from saliometer.registry import method, one_of
 from saliometer.seeds import uniform
 from saliometer.types import Asking, Batch, Explained, Gradients, Logits, Model
@@ -16,7 +17,7 @@ def expected_gradients(model: Model, batch: Batch, *, draws: int = 200, output: 
     Every image goes round the references in an order of its own; points are spread evenly over the way.
     """
     one_of("output", output, OUTPUTS)
-    images, references = batch.images, _references(batch)
+    images, references = batch.images, some_references("expected_gradients", batch)
     if draws < 1:
         raise ValueError(f"expected_gradients: draws={draws}, wanted 1 or more")
     order = uniform(batch.seeds, "expected_gradients references", len(references)).argsort(dim=1, stable=True)
@@ -50,15 +51,6 @@ def expected_gradients(model: Model, batch: Batch, *, draws: int = 200, output: 
     flags = {"equal_baseline": equal, "zero_gradient": torch.stack(flat).all(0) & ~equal}
     error = errors.std(0, correction=min(1, draws - 1)) / draws**0.5
     return Explained(maps, missed(maps, promised), promised, flags, {"standard_error": error})
-
-
-def _references(batch: Batch) -> Tensor:
-    if batch.references is None or not len(batch.references):
-        raise ValueError("expected_gradients: compares with reference images, but none came with the batch")
-    if batch.references.shape[1:] != batch.images.shape[1:]:
-        came, wanted = tuple(batch.references.shape[1:]), tuple(batch.images.shape[1:])
-        raise ValueError(f"expected_gradients: references have shape {came}, wanted that of the images, {wanted}")
-    return batch.references
 
 
 def _scores(model: Model, logits: Tensor, output: str) -> Tensor:

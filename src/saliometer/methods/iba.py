@@ -8,7 +8,8 @@ from torch import Tensor
 from saliometer.graph import UnfitError
 from saliometer.methods._adam import Adam, slopes_of
 from saliometer.methods._cam import activations, enlarged, sides
-from saliometer.methods._usual import references_of, usual
+from saliometer.methods._references import some_references
+from saliometer.methods._usual import FEWEST, usual
 from saliometer.perturb import blurred
 from saliometer.registry import method
 from saliometer.seeds import normal
@@ -38,7 +39,7 @@ def iba(
     layer = layer or model.middle_layer
     if not layer:
         raise UnfitError("iba: found no middle layer of feature maps; name one with iba(layer=NAME), not the last")
-    references = references_of("iba", batch)
+    references = some_references("iba", batch, fewest=FEWEST)
     found = yield from activations("iba", model, batch, layer)
     mostly = yield from usual("iba", references, layer, found.grid)
     with torch.inference_mode(False):  # tensors that gradients can pass, whatever the caller's mode
