@@ -37,7 +37,7 @@ PACKAGE = Path(saliometer.__file__).parent
 WORKS, BUG = "✓", "BUG"
 WORDS = {  # what a refusal says -> the word in the table
     r"no rule for the operation '(\w+)'": r"\1",
-    r"a mean over its places and one linear layer": "head",
+    r"a mean over its places and one": "head",
     r"no middle layer|no layer of feature maps": "layer",
 }
 
@@ -58,6 +58,7 @@ class Cell:
 
     word: str
     reason: str = ""
+    flags: tuple[str, ...] = ()  # what the method itself finds odd
 
 
 # Networks
@@ -217,16 +218,16 @@ def explained(subject: Subject, method: str) -> Explained:
 def outcome(subject: Subject, method: str) -> Cell:
     """What came of it; whatever is neither a good map nor a refusal in our own words is raised."""
     try:
-        maps = explained(subject, method).maps
+        found = explained(subject, method)
     except (ValueError, LookupError) as error:
         origin = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         if not origin.is_relative_to(PACKAGE):
             raise
         return Cell(word_of(str(error)), str(error).partition(". Works on model")[0])
-    count, channels, *sides = subject.images.shape
+    maps, (count, channels, *sides) = found.maps, subject.images.shape
     if maps.shape not in ((count, channels, *sides), (count, 1, *sides)) or not maps.isfinite().all():
         raise AssertionError(f"{method}: maps of shape {tuple(maps.shape)}, all finite: {bool(maps.isfinite().all())}")
-    return Cell(WORKS)
+    return Cell(WORKS, flags=tuple(flag for flag, raised in found.flags.items() if raised.any()))
 
 
 def word_of(reason: str) -> str:

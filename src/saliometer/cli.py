@@ -245,7 +245,9 @@ def list_(
 @app.command()
 @_plainly
 def explain(
-    method: Annotated[str, typer.Option(help="A method, as for bench.")] = "integrated_gradients",
+    method: Annotated[
+        str, typer.Option(help="A method, as for bench; `saliometer list` shows them.")
+    ] = "integrated_gradients",
     setting: Annotated[str, typer.Option(help="Whose model is asked.")] = "simple-fr",
     sample: Annotated[int, typer.Option(help="The image of that number in the test stream.")] = 0,
     image: Annotated[Path | None, typer.Option(help="A picture of your own instead, 64x64.")] = None,

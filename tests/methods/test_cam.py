@@ -81,6 +81,7 @@ def test_channels_may_be_last():
 )
 def test_any_other_head_is_refused(model):
     with pytest.raises(
-        AssertionError, match=r"ValueError: cam: model 'toy' is not layer '.*', a mean over its places and"
+        AssertionError,
+        match=r"ValueError: cam: what follows layer '.*' of model 'toy' is not a mean over its places and",
     ):
         explain(model, noise_batch(2), "cam")

@@ -136,7 +136,9 @@ def test_a_model_without_slope_is_flagged():
 
 def test_what_cannot_be_done_is_refused():
     model, batch = model_of(fixture_l()), flat([1, 1])
-    with pytest.raises(AssertionError, match=r"ValueError: expected_gradients compares with other images .* given none"):
+    with pytest.raises(
+        AssertionError, match=r"ValueError: expected_gradients compares with other images .* given none"
+    ):
         explain(model, batch, "expected_gradients")
     with pytest.raises(AssertionError, match=r"references have shape \(1, 1, 1, 3\), wanted \(R, 1, 1, 2\)"):
         explain(model, among(batch, [1.0, 2.0, 3.0]), "expected_gradients")

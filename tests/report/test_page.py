@@ -302,3 +302,21 @@ def test_it_imports_without_what_draws_it():
         "import sys; sys.modules.update(jinja2=None, markupsafe=None, matplotlib=None); import saliometer.report.page"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_residuals_and_other_conditions_are_rows_but_no_definition_of_their_own(tmp_path):
+    outcome = bench(
+        ["smooth_grad(draws=2)", "input_x_gradient"],
+        settings=["simple-fr"],
+        per_bucket=1,
+        seeds=2,
+        out=tmp_path / "run",
+    )
+    assert {"residual", "pafl"} <= set(outcome.run.rows()["metric"].unique().to_pylist())
+    assert {"", "seed(1)"} == set(outcome.run.rows()["condition"].unique().to_pylist())
+    html = page(outcome.run)
+    assert "Definition relative" not in html
+    plain = bench(
+        ["smooth_grad(draws=2)", "input_x_gradient"], settings=["simple-fr"], per_bucket=1, out=tmp_path / "plain"
+    )
+    assert Rows(html).cells == Rows(page(plain.run)).cells

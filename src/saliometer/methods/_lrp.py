@@ -280,7 +280,8 @@ def not_negative(graph: Graph) -> tuple[bool, ...]:
     found: list[bool] = []
     for step in graph.steps:
         kind = family(graph, step) if step.number else ""
-        inherited = kind in ("max", "average", "route", "same") or (step.op == "add" and not step.kwargs)
+        summed = kind == "add" and step.op == "add" and not step.kwargs
+        inherited = summed or kind in ("max", "average", "route", "same")
         inherited = inherited and (step.op not in JOINS or not _constants(step))
         found.append(kind in ("relu", "relu_capped", "gate") or (inherited and all(found[n] for n in step.inputs)))
     return tuple(found)
@@ -289,7 +290,7 @@ def not_negative(graph: Graph) -> tuple[bool, ...]:
 def _constants(step: Step) -> bool:
     """Whether a route brings in values of its own that may be negative."""
     if step.op in ("pad", "constant_pad_nd"):
-        return any(isinstance(value, float) and value < 0 for value in (*step.args, *step.kwargs.values()))
+        return any(isinstance(value, int | float) and value < 0 for value in (*step.args, *step.kwargs.values()))
     return any(isinstance(value, Tensor) for value in step.args[0])
 
 

@@ -17,8 +17,8 @@ def cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "none") -> A
     found = yield from activations("cam", model, batch, layer)
     score = yield from found.score()
     refusal = ValueError(
-        f"cam: model '{model.name}' is not layer '{found.at.layer}', a mean over its places and one linear layer; "
-        "use grad_cam, or name another layer with cam(layer=NAME)"
+        f"cam: what follows layer '{found.at.layer}' of model '{model.name}' is not a mean over its places and one "
+        "linear layer; use grad_cam, or name another layer with cam(layer=NAME)"
     )
     head = _head(model, found.maps.shape[1], batch.targets)
     if head is None:

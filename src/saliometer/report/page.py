@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saliometer.engine.run import Run
 from saliometer.files import put
@@ -29,7 +30,7 @@ def page(run: Run) -> str:
     from saliometer.report.figures import figures
     from saliometer.report.templates import environment
 
-    rows = run.rows()
+    rows = run.rows().filter(pc.field("condition") == "")  # methods as they are; other budgets and seeds stand in rows
     views = _views(run, rows)
     first, *others = views
     drawn = [(one, one.draw(first)) for one in figures()]
@@ -64,6 +65,6 @@ def _views(run: Run, rows: pa.Table) -> list["View"]:
             f"the run '{run.folder}' has no scores yet{why}: run `saliometer bench --out {run.folder}` to its end, "
             "then make the report"
         )
-    there = rows["definition"].unique().to_pylist()
+    there = rows.filter(pc.field("metric") == "pafl")["definition"].unique().to_pylist()
     ordered = sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     return [View(run, rows, definition) for definition in ordered]
