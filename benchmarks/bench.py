@@ -132,7 +132,7 @@ def main() -> None:
     before = floor(request, device)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        bench(per_bucket=arguments.per_bucket, out=Path(folder), device=arguments.device)
+        bench(METHODS, per_bucket=arguments.per_bucket, out=Path(folder), device=arguments.device)
         took = time.perf_counter() - start
     after = floor(request, device)
     lowest = min(before, after)

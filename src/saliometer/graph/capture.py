@@ -2,7 +2,7 @@
 
 The network is run once on fake tensors, which cost nothing, above autograd, where `nn.ReLU`, `F.relu` and `x.relu()`
 are one operation and convolution, batch norm and pooling are still whole. Operations that overwrite their input become
-ones that do not. What does not depend on the images is computed once and is a constant from then on.
+ones that do not. What does not depend on the images is computed for real, once, and is a constant from then on.
 """
 
 import operator
@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, fx, nn
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
@@ -132,7 +134,12 @@ def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
 
 def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> Graph:
     """Run the network on fake images and turn what it does into steps."""
-    traced = make_fx(lambda x: logits(x), tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
+
+    def run(images: Tensor) -> Tensor:
+        with _Constants():
+            return logits(images)
+
+    traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
     try:
         with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), _marked(net):
             found = traced(images.clone())
@@ -142,6 +149,17 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) 
         why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
         raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
     return _Converter(found, type(net).__name__).graph()
+
+
+class _Constants(TorchFunctionMode):
+    """What has nothing to do with the fake images is computed for real, so that a forward may look at it."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = tree_leaves((args, kwargs))
+        if func is torch._C._set_grad_enabled or any(isinstance(value, FakeTensor) for value in given):
+            return func(*args, **(kwargs or {}))
+        with disable_proxy_modes_tracing(), unset_fake_temporarily():
+            return func(*args, **(kwargs or {}))
 
 
 @contextmanager
@@ -230,7 +248,8 @@ class _Converter:
         if node.op == "placeholder":
             return self._add(node, "input", lambda: None, (), {})
         if node.op == "get_attr":
-            return operator.attrgetter(str(node.target))(self.traced)
+            value = operator.attrgetter(str(node.target))(self.traced)
+            return value if value.is_leaf else value.detach()
         args, kwargs = self._value(node.args), self._value(node.kwargs)
         target: Any = node.target
         if target is MARK:
