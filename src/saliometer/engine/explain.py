@@ -66,7 +66,7 @@ def explain(
     known = Known(model.net if isinstance(model, Model) else model, images[:1])
     wrapped = model if isinstance(model, Model) else _wrapped(model, images, known, chosen, mean, std, multilabel)
     classes = known("classes", lambda: _classes(wrapped, images))
-    size = batch_size or fitting(known("bytes", lambda: made(wrapped, images[:1])), images.device, memory)
+    size = batch_size or fitting(known("bytes", lambda: made(wrapped.logits, images[:1])), images.device, memory)
     answers = Answers(wrapped, images.device, size)
     if targets is None:
         targets = answers.predicted(images)

@@ -1,5 +1,6 @@
 """How many images fit into one pass: from what one image takes, and the memory there is or that the user allows."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.engine.device import BATCH
-from saliometer.types import Model
 
 HELD = 3  # what a backward pass holds at once, in multiples of what one forward pass makes
 GIB = 2**30
@@ -22,11 +22,11 @@ def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
     return max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
 
 
-def made(model: Model, image: Tensor) -> int:
-    """The bytes of all that is computed in a pass of one image, (1, C, H, W)."""
+def made(run: Callable[[Tensor], object], values: Tensor) -> int:
+    """The bytes of all that a pass computes, without gradients."""
     counter = _Bytes()
     with torch.no_grad(), counter:
-        model.logits(image)
+        run(values)
     return counter.made
 
 

@@ -5,9 +5,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from saliometer.engine.memory import made
 from saliometer.graph import Graph, Network
 from saliometer.types import At, Model
 
+ROWS = 3  # a row itself, what it is made of, and its gradient
 CLOSE = 1e-3  # what one image's logits may differ by between the two ways, relative to the largest
 
 
@@ -22,10 +24,11 @@ class Tail:
         self.model, self.at = model, at
         self.layer = model.net.get_submodule(at.layer)
         self.network = Network(model.net, model.logits)
+        self._ways: dict[int, tuple[Graph, int, list[int]] | None] = {}  # for each count of rows: the steps to run
         self._trusted: bool | None = None  # whether the short way was found to give what the long way gives
 
     def __call__(self, features: Tensor, rows: slice) -> Tensor:
-        if self._trusted is not False and self._called_once:
+        if self._trusted is not False and self._probed[0] == 1:
             short = self._short(features)
             if short is not None and self._trusted is None:
                 long = self._long(features[:1].detach(), slice(rows.start, rows.start + 1))
@@ -36,37 +39,51 @@ class Tail:
         return self._long(features, rows)
 
     @cached_property
-    def _called_once(self) -> bool:
-        calls = 0
+    def lightness(self) -> int:
+        """How many rows take no more memory here than one image does in the whole network."""
+        calls, whole, output = self._probed
+        if calls != 1 or self._way(1) is None:
+            return 1
+        behind = made(self._short, output) + ROWS * output.nbytes
+        return max(1, whole // behind)
 
-        def count(*_: object) -> None:
-            nonlocal calls
-            calls += 1
-
-        handle = self.layer.register_forward_pre_hook(count)
+    @cached_property
+    def _probed(self) -> tuple[int, int, Tensor]:
+        """How often the layer is called for an image, the bytes that its whole pass makes, what the layer gives out."""
+        heard: list[Tensor] = []
+        handle = self.layer.register_forward_hook(lambda _module, _inputs, output: heard.append(output))
         try:
-            with torch.no_grad():
-                self.model.logits(self.at.images[:1])
+            whole = made(self.model.logits, self.at.images[:1])
         finally:
             handle.remove()
-        return calls == 1
+        return len(heard), whole, heard[-1]
 
     def _short(self, features: Tensor) -> Tensor | None:
-        images = self.at.images[:1].expand(len(features), -1, -1, -1)
+        way = self._way(len(features))
+        if way is None:
+            return None
+        graph, place, behind = way
+        values = {place: features}
+        for number in behind:
+            values[number] = graph.steps[number](values)
+        return values[graph.output]
+
+    def _way(self, rows: int) -> tuple[Graph, int, list[int]] | None:
+        """The captured network, the layer's step and those behind it; None where there is no such way."""
+        if rows not in self._ways:
+            self._ways[rows] = self._found(rows)
+        return self._ways[rows]
+
+    def _found(self, rows: int) -> tuple[Graph, int, list[int]] | None:
         try:
-            graph = self.network.graph(images)
+            graph = self.network.graph(self.at.images[:1].expand(rows, -1, -1, -1))
         except ValueError:  # cannot be captured
             return None
         if self.at.layer not in graph.layers:
             return None
         place = graph.layers[self.at.layer]
         behind = graph.behind(place)
-        if not _closed(graph, place, behind):
-            return None
-        values = {place: features}
-        for number in behind:
-            values[number] = graph.steps[number](values)
-        return values[graph.output]
+        return (graph, place, behind) if _closed(graph, place, behind) else None
 
     def _long(self, features: Tensor, rows: slice) -> Tensor:
         places = torch.arange(rows.start, rows.stop, device=features.device) % len(self.at.images)

@@ -24,7 +24,7 @@ class Pass:
 
     def __init__(self, graph: Graph, images: Tensor, *, slopes: bool = True, keep: bool = False) -> None:
         self.graph, self.keep = graph, keep  # `keep`: signals can be sent back more than once
-        self.values: dict[int, Any] = {0: images.detach()}
+        self.values: dict[int, Any] = {0: images.clone() if images.is_inference() else images.detach()}
         self._done: dict[int, Done] = {}
         for step in graph.steps[1:]:
             done = Done(step, self.values, slopes)

@@ -58,7 +58,7 @@ class Layer:
 
     def score(self) -> Generator[Question, Tensor, Tensor]:
         """(N,) float64: the target's logit."""
-        return (yield Scores(unaltered(self.output), at=self.at))[0].double()
+        return (yield Scores(unaltered(self.at.images)))[0].double()
 
 
 def grid_of(shape: Sequence[int], images: Sequence[int], module: nn.Module) -> Grid | None:

@@ -30,6 +30,7 @@ from saliometer.types import Asking, Batch, Explained, Walk
 Part = Callable[[Here, Tensor, "Books"], Signals]  # a rule that says where the rest of the relevance went
 BIASES = ("split", "full", "ignore")  # how a bias joins the two halves of alpha-beta
 JOINS = ("cat", "concat", "stack", "pad", "constant_pad_nd")  # routes that may bring in constants
+UNCHANGED = ("relu", "relu_capped", "from_zero", "max", "route", "same", "scale", "gated")  # a 0 stays one
 SMALLEST = 1e-7  # a denominator below this counts as zero where a rule lets it cross zero
 
 
@@ -41,12 +42,12 @@ class Books:
         self.most: dict[str, Tensor] = {}
 
     def note(self, fact: str, values: Tensor) -> None:
-        """Keep the largest value of each image."""
-        most = values.double().flatten(1).amax(1)
+        """Keep the largest size of each image's values."""
+        most = torch.linalg.vector_norm(values.flatten(1), torch.inf, dim=1).double()
         self.most[fact] = torch.maximum(self.most[fact], most) if fact in self.most else most
 
     def add(self, part: str, amounts: Tensor) -> None:
-        total = amounts.double().flatten(1).sum(1)
+        total = amounts.flatten(1).sum(1, dtype=torch.float64)
         images = len(next(iter(self.parts.values()), total))
         if len(total) % images:
             raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
@@ -54,29 +55,54 @@ class Books:
         self.parts[part] = self.parts[part] + total if part in self.parts else total
 
 
+    def add_bias(self, quotient: Tensor, bias: Tensor) -> None:
+        """What a bias gets; one for each channel is multiplied with the channel's sum, which reads the quotient once."""
+        if bias.ndim == quotient.ndim - 1 == 3:
+            self.add("bias", quotient.sum((2, 3), dtype=torch.float64) * bias.flatten())
+        elif bias.ndim:
+            self.add("bias", quotient * bias)
+
+
 Pairs = Sequence[tuple[Tensor, Tensor]]  # activations and weights
 
 
-def shares(
+def shares(here: Here, relevance: Tensor, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0) -> Tensor:
+    """What the pairs of activations and weights get: q = R / (sum of the pairs + bias), sent back over the weights."""
+    slopes = slopes_over(here, relevance, pairs, bias, books, smallest)
+    return joined([activations for activations, _ in pairs], slopes)
+
+
+def joined(activations: Sequence[Tensor], slopes: Sequence[Tensor]) -> Tensor:
+    """The sum of each one's activations times its slopes."""
+    total = activations[0] * slopes[0]
+    for one, slope in zip(activations[1:], slopes[1:], strict=True):
+        total.addcmul_(one, slope)
+    return total
+
+
+def slopes_over(
     here: Here, relevance: Tensor, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0
-) -> tuple[Tensor, ...]:
-    """What each pair of activations and weights gets: q = R / (sum of the pairs + bias), sent back over its weights."""
+) -> Sequence[Tensor]:
+    """For each pair, q = R / (sum of the pairs + bias) sent back over its weights."""
     with torch.enable_grad():
         leaves = [activations.detach().requires_grad_() for activations, _ in pairs]
         parts = [applied(here.step, leaf, weights) for leaf, (_, weights) in zip(leaves, pairs, strict=True)]
-    quotient = over(relevance, sum(part.detach() for part in parts) + bias, books, smallest)
-    books.add("bias", quotient * bias)
-    return tuple(
-        leaf.detach() * slope
-        for leaf, slope in zip(leaves, torch.autograd.grad(parts, leaves, [quotient] * len(parts)), strict=True)
-    )
+    total = sum((part.detach() for part in parts[1:]), start=parts[0].detach())
+    quotient = over(relevance, total + bias if bias.ndim else total, books, smallest)
+    books.add_bias(quotient, bias)
+    return torch.autograd.grad(parts, leaves, [quotient] * len(parts))
 
 
 def over(relevance: Tensor, total: Tensor, books: Books, smallest: float = 0.0) -> Tensor:
     """R / total; what stands over a zero is lost."""
-    zero = total.abs() <= smallest
-    books.add("lost", relevance * zero)
-    return (relevance / total.where(~zero, 1)).where(~zero, 0)
+    zero = total.abs() <= smallest if smallest else total == 0
+    books.add("lost", torch.where(zero, relevance, 0))
+    return (relevance / total).masked_fill_(zero, 0)
+
+
+def part_of(values: Tensor, sign: int) -> Tensor:
+    """What is positive, or with a sign of -1 what is negative, and 0 elsewhere."""
+    return values.clamp(min=0) if sign > 0 else values.clamp(max=0)
 
 
 def signed(here: Here) -> tuple[Tensor, Tensor | None]:
@@ -91,14 +117,17 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
     """In proportion to each input's part of the sum; `epsilon` is added to the sum, or that share of its own rms."""
 
     def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
-        total, width = here.output, torch.as_tensor(epsilon)
-        if scale == "rms":
-            width = epsilon * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
-        stabiliser = torch.where(total < 0, -width.to(total), width.to(total))
-        quotient = over(relevance, total + stabiliser, books)
+        total = here.output
         if epsilon:
+            width = total.new_tensor(epsilon)
+            if scale == "rms":
+                width = width * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
+            stabiliser = torch.copysign(width, total)
+            quotient = over(relevance, total + stabiliser, books)
             books.add("epsilon", quotient * stabiliser)
-        books.add("bias", quotient * constant_of(here))
+        else:
+            quotient = over(relevance, total, books)
+        books.add_bias(quotient, constant_of(here))
         return [_times(value, sent) for value, sent in zip(here.inputs, here.back(quotient), strict=True)]
 
     return rule
@@ -128,14 +157,17 @@ def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
         weights, offset = weights_of(here.step), bias_of(here)
         smallest = SMALLEST if bias == "full" else 0.0
 
-        def half(sign: float, share: float) -> Tensor:
-            pairs = [(plus, (weights * sign).clamp(min=0) * sign)]
+        def half(sign: int, share: float) -> Sequence[Tensor]:
+            pairs = [(plus, part_of(weights, sign))]
             if minus is not None:
-                pairs.append((minus, (-weights * sign).clamp(min=0) * -sign))
-            part = {"split": (offset * sign).clamp(min=0) * sign, "full": offset, "ignore": torch.zeros_like(offset)}
-            return sum(shares(here, share * relevance, pairs, part[bias], books, smallest))  # type: ignore[return-value]
+                pairs.append((minus, part_of(weights, -sign)))
+            part = {"split": part_of(offset, sign), "full": offset, "ignore": offset.new_zeros(())}[bias]
+            return slopes_over(here, share * relevance if share != 1 else relevance, pairs, part, books, smallest)
 
-        return [half(1, alpha) + half(-1, -beta) if beta else half(1, alpha)]
+        slopes = half(1, alpha)
+        if beta:
+            slopes = [one.add_(other) for one, other in zip(slopes, half(-1, -beta), strict=True)]
+        return [joined([plus] if minus is None else [plus, minus], slopes)]
 
     return rule
 
@@ -147,18 +179,20 @@ def gamma(share: float) -> Part:
         plus, minus = signed(here)
         weights, offset = weights_of(here.step), bias_of(here)
 
-        def half(sign: float) -> Tensor:
-            helps = (weights * sign).clamp(min=0) * sign
-            harms = (-weights * sign).clamp(min=0) * -sign
-            pairs = [(plus, weights + share * helps)]
+        def half(sign: int, chosen: Tensor) -> Sequence[Tensor]:
+            pairs = [(plus, weights + share * part_of(weights, sign))]
             if minus is not None:
-                pairs.append((minus, weights + share * harms))
-            part = offset + share * (offset * sign).clamp(min=0) * sign
-            chosen = relevance * ((here.output * sign) > 0)
-            return sum(shares(here, chosen, pairs, part, books))  # type: ignore[return-value]
+                pairs.append((minus, weights + share * part_of(weights, -sign)))
+            return slopes_over(here, chosen, pairs, offset + share * part_of(offset, sign), books)
 
-        books.add("lost", relevance * (here.output == 0))
-        return [half(1) + half(-1)]
+        if rectified(here.graph)[here.step.number]:
+            slopes = half(1, relevance)
+        else:
+            books.add("lost", torch.where(here.output == 0, relevance, 0))
+            slopes = half(1, torch.where(here.output > 0, relevance, 0))
+            less = half(-1, torch.where(here.output < 0, relevance, 0))
+            slopes = [one.add_(other) for one, other in zip(slopes, less, strict=True)]
+        return [joined([plus] if minus is None else [plus, minus], slopes)]
 
     return rule
 
@@ -166,13 +200,13 @@ def gamma(share: float) -> Part:
 def flat(here: Here, relevance: Tensor, books: Books) -> Signals:
     """The same to every input."""
     pairs = [(ones_there(here), torch.ones_like(weights_of(here.step)))]
-    return shares(here, relevance, pairs, here.output.new_zeros(()), books)
+    return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
 
 
 def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
     """In proportion to the squared weights."""
     pairs = [(ones_there(here), weights_of(here.step).square())]
-    return shares(here, relevance, pairs, here.output.new_zeros(()), books)
+    return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
 
 
 def z_box(low: Tensor, high: Tensor) -> Part:
@@ -189,7 +223,7 @@ def z_box(low: Tensor, high: Tensor) -> Part:
                 "normalised (explain's mean= and std=), or give pixels in [0, 1]"
             )
         pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
-        return [sum(shares(here, relevance, pairs, here.output.new_zeros(()), books))]  # type: ignore[list-item]
+        return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
 
     return rule
 
@@ -204,7 +238,9 @@ def ones_there(here: Here) -> Tensor:
 def bounds_there(here: Here, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """The bounds of what enters a first layer: the images' own, sent through whatever comes before it."""
     images = here.forward.values[0]
-    ends = [_sent_there(here, bound.expand_as(images)) for bound in (low, high)]
+    ends = [
+        _sent_there(here, bound.clone().expand_as(images)) for bound in (low, high)
+    ]  # callers may be in inference mode
     return torch.minimum(*ends), torch.maximum(*ends)
 
 
@@ -246,10 +282,9 @@ def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 def added(here: Here, relevance: Tensor, books: Books) -> Signals:
     """A sum of branches: each its part; where large ones cancel, their shares blow up, and the books say how far."""
-    total = here.output
+    total = here.output.masked_fill((here.output == 0) | (relevance == 0), torch.inf)
     for value in here.inputs:
-        share = (value / total.where(total != 0, 1)).abs().where((total != 0) & (relevance != 0), 0)
-        books.note("largest_share", share)
+        books.note("largest_share", value / total)
     return z()(here, relevance, books)
 
 
@@ -292,6 +327,27 @@ def _constants(step: Step) -> bool:
     if step.op in ("pad", "constant_pad_nd"):
         return any(isinstance(value, int | float) and value < 0 for value in (*step.args, *step.kwargs.values()))
     return any(isinstance(value, Tensor) for value in step.args[0])
+
+
+@once
+def rectified(graph: Graph) -> tuple[bool, ...]:
+    """For each step, whether only ReLUs read it and no relevance comes back to where they are closed.
+
+    Rules give relevance in proportion to values, so a 0 gets none, unless a batch norm makes something else of it.
+    """
+    none_at_zero = [True] * len(graph.steps)
+    found = [False] * len(graph.steps)
+    for step in reversed(graph.steps):
+        readers = [(family(graph, graph.steps[number]), number) for number in graph.consumers[step.number]]
+        none_at_zero[step.number] = all(
+            kind in ("kernel", "average", "add") or (kind in UNCHANGED and none_at_zero[number])
+            for kind, number in readers
+        )
+        found[step.number] = bool(readers) and all(
+            (kind in ("relu", "relu_capped") and none_at_zero[number]) or (kind == "same" and found[number])
+            for kind, number in readers
+        )
+    return tuple(found)
 
 
 @once
@@ -345,6 +401,7 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     maps = yield Walk(batch.images, run)
     start = torch.cat([one for one, _ in told])
     names, noted = ({name for _, books in told for name in getattr(books, kind)} for kind in ("parts", "most"))
+    names |= {"bias", "lost"}
     facts = {name: torch.cat([b.parts.get(name, torch.zeros_like(s)) for s, b in told]) for name in sorted(names)}
     largest = {name: torch.cat([b.most.get(name, torch.zeros_like(s)) for s, b in told]) for name in noted}
     missing = start - maps.double().flatten(1).sum(1)

@@ -200,8 +200,8 @@ def _nowhere(_graph: Graph, _step: Step) -> bool:
 
 
 def _after_convolution(graph: Graph, step: Step) -> bool:
-    source = graph.steps[step.inputs[0]]
-    while family(graph, source) in ("norm", "scale", "shift", "add", "same", "route"):
+    source = graph.steps[next(number for number in step.inputs if not is_mask(graph, number))]
+    while family(graph, source) in ("norm", "scale", "shift", "add", "same", "route", "max", "average"):
         source = graph.steps[source.inputs[0]]
     return source.op.startswith("conv")
 
