@@ -143,6 +143,22 @@ def test_weights_that_become_no_numbers_between_two_calls_are_named():
         refused("its weights '2.weight' are not finite", method, net)
 
 
+@pytest.mark.parametrize("method", ["input_x_gradient", "lrp_z", "deeplift_rescale", "grad_cam", "rise(masks=20)"])
+def test_an_image_on_which_the_model_overflows_is_named_with_the_operation(method):
+    net = small_cnn().eval()
+    net[0].weight.data.mul_(100)
+    images = torch.stack((IMAGES[0], 3e38 * IMAGES[1]))
+    words = (
+        "gives a map of image 1 that is not finite: the model overflows on it, first in the operation 'conv2d' in '0'"
+    )
+    refused(words, method, net, images, targets=torch.tensor([0, 1]))
+
+
+def test_a_users_own_method_may_give_what_it_likes():
+    maps = explain(NET, IMAGES, lambda model, images, targets: images * NAN)
+    assert maps.isnan().all()
+
+
 @pytest.mark.parametrize("forward", [
     lambda net, x: net.bias.expand(len(x), 3),
     lambda net, x: x.detach().flatten(1)[:, :3] * net.bias,

@@ -98,7 +98,7 @@ def test_with_multilabel_a_class_is_explained_whatever_the_others_say():
     net = Given([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5]], DOUBLE).eval()
     images = torch.tensor([0.7, -0.4], dtype=DOUBLE).view(1, 1, 1, 2)
     for target in range(3):
-        z = float(net(images)[0, target])
+        z = net(images)[0, target].item()
         p = 1 / (1 + math.exp(-z))
         found = explain(net, images, "gradient(output=probability)", torch.tensor([target]), multilabel=True)
         assert found.flatten().tolist() == pytest.approx([p * (1 - p) * w for w in net.weights[target].tolist()])

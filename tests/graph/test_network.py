@@ -60,9 +60,8 @@ def test_torchvisions_networks_have_the_expected_operations_and_the_right_deriva
     assert all(value.grad is None for value in net.parameters())
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small"])
-def test_in_double_precision_the_derivative_is_exact(name):
-    found, slopes = null(torchvision_net(name).double(), pictures(1, 32, torch.float64))
+def test_in_double_precision_the_derivative_is_exact():
+    found, slopes = null(torchvision_net("resnet18").double(), pictures(1, 32, torch.float64))
     assert (found - slopes).abs().max() <= 1e-10 * slopes.abs().max()
 
 

@@ -141,7 +141,7 @@ def test_a_residual_network_is_explained_as_by_zennit_with_its_canonizer(theirs,
 # Where relevance went
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("text", [*LRP, "deep_taylor", "lrp_alpha_beta(bias=full)", "deep_taylor(bias=full)"])
 def test_the_books_close(text, seed):
     """R_out is what arrives, what biases and epsilons took and what was lost: 1e-12 of it, in float32 1e-5."""
@@ -287,7 +287,7 @@ def random_net(seed: int, bias: bool) -> nn.Sequential:
     return made(*layers, pool, nn.Flatten(), nn.Linear(channels, 3, bias=bias), seed=seed)
 
 
-NETS = settings(max_examples=12)
+NETS = settings(max_examples=8)
 
 
 @NETS

@@ -12,6 +12,7 @@ from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, Method, attributions
+from saliometer.graph import Network, UnfitError
 from saliometer.registry import Spec
 from saliometer.seeds import fork, forks
 from saliometer.types import Batch, Explained, Model
@@ -79,6 +80,8 @@ def explain(
         if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
+    if not chosen.own:
+        _check_maps(found.maps, chosen.label, wrapped, images)
     maps = found.maps if channels else found.maps.sum(1)
     return replace(found, maps=maps) if full else maps
 
@@ -133,6 +136,17 @@ def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tens
         raise ValueError(
             f"targets are {came}, but model '{answers.model.name}' has {classes} classes, 0..{classes - 1}"
         )
+
+
+def _check_maps(maps: Tensor, label: str, model: Model, images: Tensor) -> None:
+    bad = (~maps.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
+    if bad:
+        try:
+            step = Network(model.net, model.logits).overflow(images[bad[0] : bad[0] + 1])
+        except UnfitError:
+            step = None
+        where = "" if step is None else f": the model overflows on it, first in the operation {step}"
+        raise ValueError(f"method '{label}' gives a map of image {bad[0]} that is not finite{where}")
 
 
 def _wrapped(

@@ -166,7 +166,7 @@ class _Constants(TorchFunctionMode):
 def _unchanged(net: nn.Module) -> Iterator[None]:
     """What a forward keeps in attributes, lists and dictionaries of its modules is as it was: no fake tensor stays."""
     kept: list[Any] = [module.__dict__ for module in net.modules()]
-    kept += [value for attributes in kept for value in attributes.values() if type(value) in (list, dict)]
+    kept += [value for attributes in kept for value in attributes.values() if isinstance(value, list | dict)]
     before = [one.copy() for one in kept]
     try:
         yield

@@ -3,16 +3,17 @@
 import itertools
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from saliometer.graph.capture import INSTEAD, SHAPED, Graph, UnfitError, capture
+from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
 from saliometer.graph.families import families
 from saliometer.graph.folding import folded
 from saliometer.graph.walk import Pass
@@ -34,6 +35,16 @@ AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.WeakKeyDictionary()
 
 
+@dataclass(frozen=True, eq=False)
+class _Twin:
+    """One image's logits by a graph that was run, and by the network itself."""
+
+    graph: Graph
+    image: Tensor
+    found: Tensor
+    own: Tensor | None  # to be found
+
+
 class Network:
     """What walks are made on: `run` gives a forward pass over the network's steps."""
 
@@ -47,18 +58,23 @@ class Network:
         self.net, self.logits = net, logits
         self.room = room  # how many images fit into one pass
         self.tick = tick  # told how many images have gone through
-        self._twins: list[tuple[Tensor, Tensor]] = []  # one image's logits of each pass, and the network's own
+        self._counts: Counter[str] = Counter()  # of the nonlinear operations that the network itself was seen to run
+        self._twins: list[_Twin] = []
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass, for `settle` to compare with the network itself; `fold` puts batch norms into the weights before."""
-        own, counts = self._own(images[:1])
         graph = self.graph(images)
-        if counts != graph.facts["nonlinear"]:  # the network was changed in a way that its state does not show
+        forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
+        own = None
+        if not self._counts:
+            own, self._counts = self._own(images[:1])  # while a GPU is at work on the pass
+        if self._counts != graph.facts["nonlinear"]:  # the network was changed in a way that its state does not show
             _captured.pop(self.net)
             graph = self.graph(images)
-        self._check(counts, graph.facts["nonlinear"])
-        forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
-        self._twins.append((forward.logits[:1], own))
+            self._check(self._counts, graph.facts["nonlinear"])
+            forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
+        if not any(twin.graph is graph for twin in self._twins):
+            self._twins.append(_Twin(graph, images[:1], forward.logits[:1], own))
         return forward
 
     def _own(self, images: Tensor) -> tuple[Tensor, Counter[str]]:
@@ -80,8 +96,10 @@ class Network:
     def settle(self) -> None:
         """Raise unless the passes so far agree with the network itself; once at the end, for it waits for a GPU."""
         twins, self._twins = self._twins, []
-        for found, own in twins:
-            error, size = (found - own).abs().max(), own.abs().max().clamp(min=1e-3)
+        for twin in twins:
+            with torch.no_grad():
+                own = self.logits(twin.image) if twin.own is None else twin.own
+            error, size = (twin.found - own).abs().max(), own.abs().max().clamp(min=1e-3)
             if bool(error <= AGREE.get(own.dtype, 1e-2) * size):
                 continue
             _captured.pop(self.net, None)
@@ -94,6 +112,12 @@ class Network:
                 f"by {float(error):.2g} of {float(size):.2g}): its forward does something that cannot be followed, "
                 f"{INSTEAD}"
             )
+
+    def overflow(self, images: Tensor) -> Step | None:
+        """The first operation on these images whose result is not finite."""
+        values = Pass(self.graph(images), images, slopes=False).values
+        bad = (n for n, value in values.items() if not all(one.isfinite().all() for one in _tensors(value)))
+        return next((self.graph(images).steps[number] for number in bad), None)
 
     def graph(self, images: Tensor) -> Graph:
         """The captured operations for images of this shape; kept while the network stays as it is."""
@@ -143,19 +167,36 @@ class _Counter(TorchDispatchMode):
         self.reached = {_memory(images): images}  # memory that depends on the images; held, so that none is used twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = func._schema.name.removeprefix("aten::").removesuffix("_")
-        given = sum(_memory(value) in self.reached for value in _tensors((args, kwargs)))
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        given = sum(_memory(value) in self.reached for value in _tensors((*args, *kwargs.values())))
+        name = _name(func) if given else ""
         if given and name not in SHAPED:
-            group = next((word for word in GROUPS if word in name), name)
+            group = _group(name)
             if group in GROUPS or name in NONLINEAR or (name in PRODUCTS and given > 1):
                 self.seen[group] += 1
-            self.reached |= {_memory(value): value for value in _tensors(result)}
+            for value in _tensors(result):
+                self.reached[_memory(value)] = value
         return result
 
 
-def _tensors(values: Any) -> list[Tensor]:
-    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
+@cache
+def _name(func: Any) -> str:
+    name: str = func._schema.name
+    return name.removeprefix("aten::").removesuffix("_")
+
+
+@cache
+def _group(name: str) -> str:
+    return next((word for word in GROUPS if word in name), name)
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, tuple | list):
+        for one in values:
+            yield from _tensors(one)
 
 
 def _memory(value: Tensor) -> int:

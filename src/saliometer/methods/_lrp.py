@@ -54,9 +54,8 @@ class Books:
         total = total.view(images, -1).sum(1)
         self.parts[part] = self.parts[part] + total if part in self.parts else total
 
-
     def add_bias(self, quotient: Tensor, bias: Tensor) -> None:
-        """What a bias gets; one for each channel is multiplied with the channel's sum, which reads the quotient once."""
+        """What a bias gets; where it has one value for each channel, the quotient is summed first, which reads less."""
         if bias.ndim == quotient.ndim - 1 == 3:
             self.add("bias", quotient.sum((2, 3), dtype=torch.float64) * bias.flatten())
         elif bias.ndim:
@@ -123,7 +122,8 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
             if scale == "rms":
                 width = width * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
             stabiliser = torch.copysign(width, total)
-            quotient = over(relevance, total + stabiliser, books)
+            whole = total + stabiliser  # never 0, unless a layer's own size is
+            quotient = over(relevance, whole, books) if scale == "rms" else relevance / whole
             books.add("epsilon", quotient * stabiliser)
         else:
             quotient = over(relevance, total, books)

@@ -1,5 +1,7 @@
 """What the methods that walk the network share: where a signal starts, and the rules of linear operations."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,10 @@ OTHER: Rules = dict.fromkeys(("from_zero", "gate", "gated", "product"), transpos
 def _guided(here: Here, signal: Tensor) -> Signals:
     """Only what is positive, and only where the ReLU was open on the way forward."""
     before: Tensor = here.inputs[here.main]
-    return here.only(signal.relu() * ((before > 0) & (before < ceiling(here.step))))
+    closed = before <= 0
+    if ceiling(here.step) < math.inf:
+        closed |= before >= ceiling(here.step)
+    return here.only(signal.relu().masked_fill_(closed, 0))
 
 
 def _positive(here: Here, signal: Tensor) -> Signals:
