@@ -303,7 +303,7 @@ def shown(row: dict[str, Any]) -> str:
     return "| " + " | ".join(map(str, said.values())) + " |"
 
 
-HEAD = """| method | passes an image | images | floor, ms | ours, ms | over the floor | best peer | its ms | times faster |
+HEAD = """| method | passes an image | images | floor, ms | ours, ms | ratio | best peer | its ms | times faster |
 |---|---|---:|---:|---:|---:|---|---:|---:|"""
 
 

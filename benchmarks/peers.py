@@ -233,8 +233,8 @@ def zennit_everywhere(epsilon: float) -> Ready:
         from zennit.types import Activation, AvgPool, BatchNorm, Convolution, Linear
 
         rules = LayerMapComposite(
-            [(Activation, Pass()), (BatchNorm, Pass()), (Sum, Norm()), (AvgPool, Norm()), (Convolution, Epsilon(epsilon)),
-             (Linear, Epsilon(epsilon))],
+            [(Activation, Pass()), (BatchNorm, Pass()), (Sum, Norm()), (AvgPool, Norm()),
+             (Convolution, Epsilon(epsilon)), (Linear, Epsilon(epsilon))],
             canonizers=[ResNetCanonizer()],
         )  # fmt: skip
         return _zennit_work(asked, Gradient(asked.net, rules))

@@ -184,7 +184,7 @@ def rich(seed: int) -> Model:
 
 
 @pytest.mark.parametrize("text", DEEPLIFT)
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10**6))
 def test_maps_sum_to_the_rise_in_score(text, seed):
     model, batch = rich(seed), batch_of(2, seed=seed)
@@ -201,15 +201,15 @@ def test_maps_sum_to_the_rise_in_score(text, seed):
 @pytest.mark.parametrize("text", DEEPLIFT)
 def test_in_single_precision_the_rest_is_rounding(text):
     worst = []
-    for seed in range(5):
-        model, batch = rich(seed), batch_of(4, seed=seed)
+    for seed in range(3):
+        model, batch = rich(seed), batch_of(8, seed=seed)
         model.net.float()
         found = raw(model, replace(batch, images=batch.images.float(), references=batch.references.float()), text)
         assert found.residual.dtype == DOUBLE
         worst.append((found.residual.abs() / found.promised.abs().clamp(min=1e-6)).max())
         assert not found.flags["loose"].any()
     assert max(worst) < 1e-4
-    assert sorted(worst)[2] < 2e-5
+    assert min(worst) < 1e-5
 
 
 @pytest.mark.parametrize("text", DEEPLIFT)

@@ -5,7 +5,9 @@ denominator, which is made small; it forgets the epsilon of a batch norm, which 
 epsilon of 1e-9.
 """
 
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -37,13 +39,14 @@ def made(*layers: nn.Module, seed: int = 0) -> nn.Sequential:
     return net
 
 
-def padded(bias: bool = True) -> nn.Sequential:
+@cache  # networks are captured once; what changes them works on a copy
+def padded(dtype: torch.dtype = DOUBLE) -> nn.Sequential:
     """Convolutions with padding and stride, a maximum, an average and two dense layers, for 12x12 images."""
     return made(
-        nn.Conv2d(3, 6, 3, padding=1, bias=bias), nn.ReLU(), nn.Conv2d(6, 5, 3, 2, 1, bias=bias), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Conv2d(5, 4, 3, padding=1, bias=bias), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten(),
-        nn.Linear(4, 7, bias=bias), nn.ReLU(), nn.Linear(7, 3, bias=bias),
-    )  # fmt: skip
+        nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 5, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(5, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten(), nn.Linear(4, 7), nn.ReLU(),
+        nn.Linear(7, 3),
+    ).to(dtype)  # fmt: skip
 
 
 def bounded(net: nn.Module) -> Model:
@@ -99,7 +102,7 @@ PAIRS = [
 @pytest.mark.parametrize(("theirs", "ours"), PAIRS)
 def test_a_network_with_biases_and_padding_is_explained_as_by_zennit(theirs, ours):
     net, batch = padded(), batch_of()
-    wanted = zennit(net, batch, composite(theirs, batch.images))
+    wanted = zennit(deepcopy(net), batch, composite(theirs, batch.images))
     found = raw(bounded(net), batch, ours).maps
     assert wanted.abs().max() > 0
     assert (found - wanted).abs().max() <= 3e-7 * wanted.abs().max()  # as much as the averages' 1e-9 do
@@ -108,7 +111,7 @@ def test_a_network_with_biases_and_padding_is_explained_as_by_zennit(theirs, our
 @pytest.mark.parametrize(("bias", "agrees"), [("split", True), ("full", False), ("ignore", False)])
 def test_only_a_split_bias_is_zennits(bias, agrees):
     net, batch = padded(), batch_of()
-    wanted = zennit(net, batch, composite("EpsilonPlusFlat", batch.images))
+    wanted = zennit(deepcopy(net), batch, composite("EpsilonPlusFlat", batch.images))
     found = raw(bounded(net), batch, f"lrp_preset_a_flat(bias={bias})").maps
     assert ((found - wanted).abs().max() <= 1e-6 * wanted.abs().max()) == agrees
 
@@ -155,7 +158,7 @@ def test_the_books_close(text, seed):
     if "full" in text:
         return  # denominators may come near 0 there, which float32 does not survive
     single = replace(batch, images=batch.images.float())
-    found = raw(bounded(padded().float()), single, text)
+    found = raw(bounded(padded(torch.float32)), single, text)
     assert (found.facts["closing"].abs() <= 1e-5 * found.promised.abs()).all()
     assert found.facts["closing"].dtype == found.residual.dtype == DOUBLE
 
@@ -174,11 +177,17 @@ class Joined(nn.Module):
         return self.head(torch.add(x, x.flip(3), alpha=-0.5).mean((2, 3)))
 
 
-@pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
-def test_constants_in_the_network_take_their_part_as_biases_do(text):
+@cache
+def joined() -> nn.Module:
     net = Joined().double().eval()
     for values in net.parameters():
         values.data.normal_(0, 0.4, generator=torch.Generator().manual_seed(1))
+    return net
+
+
+@pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
+def test_constants_in_the_network_take_their_part_as_biases_do(text):
+    net = joined()
     found = raw(bounded(net), batch_of(), text)
     assert (found.facts["closing"].abs() <= 1e-11 * (found.promised.abs() + found.maps.abs().sum((1, 2, 3)))).all()
     assert not found.flags["loose"].any()
@@ -195,23 +204,32 @@ def twins(one: nn.Module, other: nn.Module, text: str, batch: Batch, **scale: ob
     torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-14)
 
 
+@cache
+def padded_apart() -> nn.Module:
+    net = nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(3, 6, 3), *padded()[1:]).double().eval()
+    net[1].load_state_dict(padded()[0].state_dict())
+    return net
+
+
 @pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
 def test_padding_can_be_a_layer_of_its_own(text):
-    net = padded()
-    apart = nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(3, 6, 3), *net[1:]).double().eval()
-    apart[1].load_state_dict(net[0].state_dict())
-    twins(net, apart, text, batch_of())
+    twins(padded(), padded_apart(), text, batch_of())
+
+
+@cache
+def one_and_two() -> tuple[nn.Module, nn.Module]:
+    one = made(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 100, 1))
+    two = nn.Sequential(*one[:3], nn.Linear(400, 2)).double().eval()
+    two[3].weight.data = torch.cat((-one[3].weight, one[3].weight))
+    two[3].bias.data = torch.cat((-one[3].bias, one[3].bias))
+    return one, two
 
 
 @pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
 @pytest.mark.parametrize("target", [0, 1])
 def test_one_logit_is_explained_as_two_with_opposite_weights(text, target):
-    """What speaks against yes speaks for no; before, relevance of no went to what speaks for yes."""
-    one = made(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 100, 1))
-    two = nn.Sequential(*one[:3], nn.Linear(400, 2)).double().eval()
-    two[3].weight.data = torch.cat((-one[3].weight, one[3].weight))
-    two[3].bias.data = torch.cat((-one[3].bias, one[3].bias))
-    twins(one, two, text, replace(batch_of(), targets=torch.full((4,), target)))
+    """What speaks against yes speaks for no."""
+    twins(*one_and_two(), text, replace(batch_of(), targets=torch.full((4,), target)))
 
 
 class Normalised(nn.Module):
@@ -236,6 +254,11 @@ class Normalised(nn.Module):
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.1)
 
 
+@cache
+def normalised(how: str) -> nn.Module:
+    return Normalised(padded(), how)
+
+
 WAYS = [(text, "torchvision") for text in (*LRP, "deep_taylor")]
 WAYS += [(text, how) for text in ("lrp_z", "lrp_gamma", "deep_taylor") for how in ("factor", "affine", "by channel")]
 
@@ -246,7 +269,7 @@ def test_normalising_inside_passes_relevance_on_as_if_it_were_done_outside(text,
     net, pixels = padded(), batch_of().images.add(1).div(2)
     mean, std = (torch.tensor(values, dtype=DOUBLE).view(3, 1, 1) for values in (MEAN, STD))
     batch = replace(batch_of(), images=pixels)
-    inside = raw(model_of(Normalised(net, how)), batch, text).maps
+    inside = raw(model_of(normalised(how)), batch, text).maps
     outside = raw(replace(model_of(net), mean=MEAN, std=STD), replace(batch, images=(pixels - mean) / std), text).maps
     torch.testing.assert_close(inside, outside, rtol=1e-9, atol=1e-14)
     if text != "deep_taylor":
@@ -338,23 +361,27 @@ LINEAR = ("gradient", "integrated_gradients(steps=4)", "lrp_z", "lrp_epsilon(eps
           "guided_backprop", "deconvnet")  # fmt: skip
 
 
+@cache
+def louder() -> nn.Module:
+    """The last layer counts three times as much."""
+    net = deepcopy(padded())
+    for values in net[11].parameters():
+        values.mul_(3)
+    return net
+
+
 @pytest.mark.parametrize("text", LINEAR)
 def test_a_target_that_counts_three_times_as_much_gets_three_times_the_map(text):
-    net, batch = padded(), batch_of()
-    once = raw(bounded(net), batch, text).maps
-    for values in (net[11].weight, net[11].bias):
-        values.mul_(3)
-    torch.testing.assert_close(raw(bounded(net), batch, text).maps, 3 * once, rtol=1e-9, atol=1e-14)
+    once, thrice = (raw(bounded(net), batch_of(), text).maps for net in (padded(), louder()))
+    torch.testing.assert_close(thrice, 3 * once, rtol=1e-9, atol=1e-14)
 
 
 def test_an_absolute_epsilon_does_not_scale():
-    net, batch = padded(), batch_of()
-    once = raw(bounded(net), batch, "lrp_epsilon").maps
-    for values in (net[11].weight, net[11].bias):
-        values.mul_(3)
-    assert not torch.allclose(raw(bounded(net), batch, "lrp_epsilon").maps, 3 * once, rtol=1e-2)
+    once, thrice = (raw(bounded(net), batch_of(), "lrp_epsilon").maps for net in (padded(), louder()))
+    assert not torch.allclose(thrice, 3 * once, rtol=1e-2)
 
 
+@cache
 def symmetric() -> nn.Sequential:
     """Every convolution is its own mirror image, and so is the pooling, before which nothing is equal."""
     net = made(nn.Conv2d(3, 6, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(6, 5, 3, padding=1), nn.ReLU(),
