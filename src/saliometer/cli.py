@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Measures whether saliency maps tell the truth, on models whose reasoning is known.\n\n"
-    "Start with `saliometer bench`: it scores every known method on seven models and writes a report. Your own method "
+    "Start with `saliometer bench`: it scores every quick method on seven models and writes a report. Your own method "
     "joins with `saliometer bench --method my_file.py:my_method`.",
 )
 

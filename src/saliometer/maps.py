@@ -103,7 +103,9 @@ def _proj(maps: Tensor) -> Tensor:
     flat = maps.flatten(1)
     low, high = (flat.quantile(share, 1).view(-1, 1, 1, 1) for share in (0.01, 0.99))
     cut = maps.clamp(low, high)
-    return ((_over(cut.flatten(1)[:, None], cut.abs().amax((1, 2, 3))).view_as(maps) + 1) / 2).amax(1)
+    return ((_over(cut.flatten(1)[:, None], cut.abs().amax((1, 2, 3))).view_as(maps) + 1) / 2 + (maps - maps)).amax(
+        1
+    )  # NaN stays NaN
 
 
 def _shap(maps: Tensor) -> Tensor:

@@ -90,6 +90,6 @@ class Nearly(nn.Module):
 def test_any_other_head_is_refused(model):
     with pytest.raises(
         AssertionError,
-        match=r"ValueError: cam: what follows layer '.*' of model 'toy' is not a mean over its places and",
+        match=r"UnfitError: cam: what follows layer '.*' of model 'toy' is not a mean over its places and",
     ):
         explain(model, noise_batch(2), "cam")

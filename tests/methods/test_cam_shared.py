@@ -109,7 +109,7 @@ def test_how_many_places_the_layer_has_is_said(text):
 def test_a_layer_without_places_is_refused(text, layer, shape):
     name = text.split("(")[0]
     words = (
-        rf"ValueError: {name}: layer '{layer}' gives shape {shape}, wanted .* name another with {name}\(layer=NAME\)"
+        rf"UnfitError: {name}: layer '{layer}' gives shape {shape}, wanted .* name another with {name}\(layer=NAME\)"
     )
     with pytest.raises(AssertionError, match=words):
         explain(model_of(gap_cnn()), noise_batch(2), f'{name}(layer="{layer}")')
@@ -118,7 +118,7 @@ def test_a_layer_without_places_is_refused(text, layer, shape):
 @pytest.mark.parametrize("text", FAMILY)
 def test_a_model_without_such_a_layer_is_refused(text):
     name = text.split("(")[0]
-    words = rf"ValueError: {name}: model 'toy' has no layer of feature maps .*; name one with {name}\(layer=NAME\)"
+    words = rf"UnfitError: {name}: model 'toy' has no layer of feature maps .*; name one with {name}\(layer=NAME\)"
     with pytest.raises(AssertionError, match=words):
         explain(model_of(gap_cnn(), ""), noise_batch(2), text)
 

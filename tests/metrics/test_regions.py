@@ -32,6 +32,11 @@ def scalar_map(attribution: np.ndarray, rendering: str) -> np.ndarray:
         read = 1 - picture.mean(-1)
     elif rendering == "raw":
         read = attribution.max(0)
+    elif rendering == "proj":
+        clipped = np.clip(attribution, np.percentile(attribution, 1), np.percentile(attribution, 99))
+        read = ((clipped / np.abs(clipped).max() + 1) / 2).max(0)
+    elif rendering == "shap":
+        read = ((attribution - attribution.min()) / (attribution.max() - attribution.min())).max(0)
     else:
         if rendering == "raw_heat_scaled":
             attribution = (attribution - attribution.min()) / (attribution.max() - attribution.min())

@@ -88,7 +88,7 @@ class Tail:
     def _long(self, features: Tensor, rows: slice) -> Tensor:
         places = torch.arange(rows.start, rows.stop, device=features.device) % len(self.at.images)
         filled = torch.cat((places, places[:1].expand(len(features) - len(places))))
-        handle = self.layer.register_forward_hook(lambda _module, _inputs, _output: features)
+        handle = self.layer.register_forward_hook(lambda _module, _inputs, _output: features.clone())
         try:
             return self.model.logits(self.at.images[filled])
         finally:

@@ -27,7 +27,7 @@ def _with_budget(method: Method, budget: int) -> Method:
     facts = method.entry.facts
     default = method.entry.parameters[facts.budget]
     assert isinstance(default, int)
-    value = max(1, round(budget * default / facts.passes))
+    value = max(1, round(budget * default / facts.passes)) if default else budget  # 0: as many as it needs
     spec = _changed(method.spec, facts.budget, value)
     return _named(method, f"budget({budget})", spec=spec)
 

@@ -1,4 +1,4 @@
-"""Convolutions and linear layers taken apart: with other weights, without bias, backwards."""
+"""Convolutions and linear layers taken apart: with other weights, without bias."""
 
 from typing import Any
 
@@ -39,13 +39,3 @@ def bias_of(here: Here) -> Tensor:
         return here.output.new_zeros(())
     convolution = step.op.startswith("conv")
     return bias.view(-1, *[1] * (here.output.ndim - 2)) if convolution else bias  # type: ignore[no-any-return]
-
-
-def transposed(here: Here, signal: Tensor, weights: Tensor) -> Tensor:
-    """A signal at a kernel's output, sent back over other weights."""
-    step, value = here.step, here.inputs[0]
-    if step.op == "linear":
-        return signal @ weights
-    with torch.enable_grad():
-        leaf = torch.zeros_like(value).requires_grad_()
-        return torch.autograd.grad(applied(step, leaf, weights), leaf, signal)[0]

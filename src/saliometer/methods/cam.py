@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from saliometer.graph import UnfitError
 from saliometer.methods._cam import RELUS, activations, shown
 from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
@@ -16,7 +17,7 @@ def cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "none") -> A
     one_of("relu", relu, RELUS)
     found = yield from activations("cam", model, batch, layer)
     score = yield from found.score()
-    refusal = ValueError(
+    refusal = UnfitError(
         f"cam: what follows layer '{found.at.layer}' of model '{model.name}' is not a mean over its places and one "
         "linear layer; use grad_cam, or name another layer with cam(layer=NAME)"
     )
