@@ -8,6 +8,7 @@ from saliometer.seeds import uniform
 from saliometer.types import Model
 
 FILLS = ("zero", "black", "white", "mean", "blur", "uniform")
+SHARED = ("zero", "black", "white", "mean")  # the same for every image
 BLUR = 0.1  # the standard deviation of the fill `blur`, as a share of the image's shorter side
 
 

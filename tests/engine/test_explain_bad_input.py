@@ -114,6 +114,16 @@ def test_models_that_give_no_logits(forward, words, method):
     refused(words, method, Broken(forward).eval())
 
 
+@pytest.mark.parametrize("method", ["gradient", "lrp_z", "rise"])
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+def test_a_model_that_overwrites_its_images_is_refused_and_they_are_as_they_were(method, mode):
+    images = IMAGES.clone()
+    with mode():
+        for net in (nn.Sequential(nn.ReLU(inplace=True), *small_cnn()), Broken(lambda net, x: NET(x.sub_(0.5)))):
+            refused("overwrites the images it is given", method, net.eval(), images)
+    assert torch.equal(images, IMAGES)
+
+
 def test_a_model_that_is_no_module():
     refused("model is of type function, wanted a torch.nn.Module", net=lambda images: images)
 

@@ -285,6 +285,13 @@ def test_a_change_that_the_first_image_does_not_show_is_noticed_too():
         FLAG["on"] = False
 
 
+def test_a_number_in_an_attribute_that_changed_is_noticed():
+    net, images = written(lambda net, x: plain(net, x) * net.factor, factor=1.0), pictures()
+    before = explain(net, images, "lrp_z", torch.tensor([0, 1, 2]))
+    net.factor = 2.0
+    torch.testing.assert_close(explain(net, images, "lrp_z", torch.tensor([0, 1, 2])), 2 * before)
+
+
 def test_a_constant_somewhere_else_that_changed_is_refused_once_and_then_followed():
     """Nothing shows that a number in a closure has changed, but the logits do."""
     factor = [1.0]

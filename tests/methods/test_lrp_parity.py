@@ -164,22 +164,29 @@ def test_the_books_close(text, seed):
 
 
 class Joined(nn.Module):
-    """Constants beside the features and around them, negative ones too, and sums with signs."""
+    """Constants beside the features and around them, negative ones too, and sums with signs; `factor` is 1."""
 
-    def __init__(self) -> None:
+    def __init__(self, factor: float | None = None) -> None:
         super().__init__()
-        self.first, self.second, self.head = nn.Conv2d(3, 4, 3), nn.Conv2d(5, 4, 3), nn.Linear(4, 3)
+        self.factor = factor
+        self.first, self.second, self.third = nn.Conv2d(3, 4, 3), nn.Conv2d(5, 4, 3), nn.Conv2d(4, 4, 3)
+        self.head = nn.Linear(4, 3)
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.first(images))
         x = torch.cat((x, torch.full_like(x[:, :1], -0.7)), 1)
-        x = F.relu(self.second(F.pad(x, (1, 1, 1, 1), value=-0.4)) - 0.2)
-        return self.head(torch.add(x, x.flip(3), alpha=-0.5).mean((2, 3)))
+        x = F.relu(self.second(self.hidden(F.pad(x, (1, 1, 1, 1), value=-0.4))) - 0.2)
+        x = F.relu(self.third(self.hidden(torch.add(x, x.flip(3), alpha=-0.5))))
+        return self.head(self.hidden(x - 0.1).mean((2, 3)))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """A product with 1, behind which nobody knows that values cannot be negative."""
+        return x if self.factor is None else x * self.factor
 
 
 @cache
-def joined() -> nn.Module:
-    net = Joined().double().eval()
+def joined(factor: float | None = None) -> nn.Module:
+    net = Joined(factor).double().eval()
     for values in net.parameters():
         values.data.normal_(0, 0.4, generator=torch.Generator().manual_seed(1))
     return net
@@ -193,6 +200,15 @@ def test_constants_in_the_network_take_their_part_as_biases_do(text):
     assert not found.flags["loose"].any()
     if text == "lrp_z":
         torch.testing.assert_close(found.maps, raw(bounded(net), batch_of(), "input_x_gradient").maps, rtol=1e-5, atol=1e-9)  # fmt: skip # noqa: E501
+
+
+@pytest.mark.parametrize(
+    "text", ["lrp_alpha_beta", "lrp_preset_b_flat", "lrp_epsilon_plus", "lrp_gamma", "deep_taylor"]
+)
+def test_what_may_be_negative_is_not_taken_for_positive(text):
+    """Rules leave out the negative part of values that cannot be negative, which must be found out rightly."""
+    found, wanted = (raw(bounded(joined(factor)), batch_of(), text).maps for factor in (None, 1.0))
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-14)
 
 
 # The same network written in other ways

@@ -103,15 +103,22 @@ def _check_images(name: str, images: Tensor) -> None:
 
 def _classes(model: Model, images: Tensor) -> int:
     """How many classes the model has; an error in words if it does not run, or runs to no numbers."""
+    with torch.inference_mode(False), torch.no_grad():
+        image = images[:1].clone()
+        before = image._version
     try:
         with torch.no_grad():
-            logits = model.logits(images[:1])
+            logits = model.logits(image)
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(
             f"model '{model.name}' does not run on images of shape {tuple(images.shape[1:])} and {images.dtype} "
             f"({first}): wanted the size, channels and type it was built for"
         ) from error
+    if image._version != before:
+        raise ValueError(
+            f"model '{model.name}' overwrites the images it is given: let its first operation make new ones"
+        )
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
         came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(f"model '{model.name}' gave {came} for one image, wanted logits of shape (1, classes)")

@@ -24,18 +24,20 @@ class Pass:
 
     def __init__(self, graph: Graph, images: Tensor, *, slopes: bool = True, keep: bool = False) -> None:
         self.graph, self.keep = graph, keep  # `keep`: signals can be sent back more than once
-        self.values: dict[int, Any] = {0: images.clone() if images.is_inference() else images.detach()}
         self._done: dict[int, Done] = {}
-        for step in graph.steps[1:]:
-            done = Done(step, self.values, slopes)
-            if slopes:
-                self._done[step.number] = done
-            self.values[step.number] = _detached(done.output)
+        with torch.inference_mode(False), torch.set_grad_enabled(slopes):
+            start = images.clone() if images.is_inference() else images
+            self.values: dict[int, Any] = {0: _leaf(start, slopes)}
+            for step in graph.steps[1:]:
+                done = Done(step, self.values)
+                if slopes:
+                    self._done[step.number] = done
+                self.values[step.number] = _leaf(done.output, slopes)
 
     @property
     def logits(self) -> Tensor:
         logits: Tensor = self.values[self.graph.output]
-        return logits
+        return logits.detach()
 
     def back(self, number: int, signal: Any) -> list[Tensor | None]:
         """The true derivative: a signal at a step's output, sent to its inputs."""
@@ -43,12 +45,11 @@ class Pass:
 
 
 class Done:
-    """A step that was run on inputs of its own, so that a signal goes back to these and no further."""
+    """A step that was run on leaves of autograd, so that a signal goes back to these and no further."""
 
-    def __init__(self, step: Step, values: Mapping[int, Any], slopes: bool = True) -> None:
-        with torch.inference_mode(False), torch.set_grad_enabled(slopes):
-            self.leaves = {number: _leaf(values[number], slopes) for number in step.inputs}
-            self.output = step(self.leaves)
+    def __init__(self, step: Step, leaves: Mapping[int, Any]) -> None:
+        self.leaves = {number: leaves[number] for number in step.inputs}
+        self.output = step(self.leaves)
 
     def back(self, signal: Any, keep: bool = False) -> list[Tensor | None]:
         if isinstance(self.output, tuple | list):
@@ -64,31 +65,37 @@ class Done:
         return [next(found) if isinstance(leaf, Tensor) and leaf.requires_grad else None for leaf in leaves]
 
 
-def _leaf(value: Any, slopes: bool) -> Any:
-    if isinstance(value, tuple):
+def _leaf(value: Any, slopes: bool = True) -> Any:
+    """The same values without what they were made of; with `slopes`, autograd follows them from here."""
+    if isinstance(value, tuple | list):
         return tuple(_leaf(one, slopes) for one in value)
     return value.detach().requires_grad_(slopes and value.is_floating_point()) if isinstance(value, Tensor) else value
 
 
-def _detached(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return tuple(_detached(one) for one in value)
-    return value.detach() if isinstance(value, Tensor) else value
-
-
 class Chosen:
-    """A pass over references as if it had been made on these rows of them, or on all as they are."""
+    """A pass over references as if it had been made on these rows, each for that many images; or on all as they are."""
 
-    def __init__(self, forward: Pass, rows: Tensor | None = None) -> None:
-        self.forward, self.values = forward, forward.values if rows is None else _Rows(forward, rows)
+    def __init__(self, forward: Pass, rows: Tensor | None = None, images: int = 1) -> None:
+        self.forward, self.rows, self.images = forward, rows, images
+        self.values = forward.values if rows is None else _Rows(forward, rows.repeat_interleave(images))
 
     @property
     def logits(self) -> Tensor:
         logits: Tensor = self.values[self.forward.graph.output]
         return logits
 
+    def beside(self, number: int, value: Tensor) -> tuple[Tensor, Tensor]:
+        """A value and what the references have there, in shapes that fit each other without a copy for every image."""
+        if self.rows is None or self.images == 1:
+            return value, self.values[number]
+        every = _Rows(self.forward, self.rows)[number]
+        return value.unflatten(0, (len(self.rows), self.images)), every[:, None]
+
     def back(self, number: int, signal: Any) -> list[Tensor | None]:
-        return Done(self.forward.graph.steps[number], self.values).back(signal)
+        step = self.forward.graph.steps[number]
+        with torch.inference_mode(False), torch.enable_grad():
+            done = Done(step, {place: _leaf(self.values[place]) for place in step.inputs})
+        return done.back(signal)
 
 
 class _Rows(dict[int, Any]):
@@ -105,7 +112,7 @@ class _Rows(dict[int, Any]):
 class Here:
     """A step on the walk, with what went in and came out; `reference` is the pass it is compared with, if any."""
 
-    def __init__(self, forward: Pass, step: Step, reference: Pass | Chosen | None = None) -> None:
+    def __init__(self, forward: Pass, step: Step, reference: Chosen | None = None) -> None:
         self.forward, self.step, self._reference = forward, step, reference
 
     @property
@@ -113,7 +120,7 @@ class Here:
         return self.forward.graph
 
     @property
-    def reference(self) -> Pass | Chosen:
+    def reference(self) -> Chosen:
         assert self._reference is not None, "this walk compares with nothing"
         return self._reference
 
@@ -125,6 +132,11 @@ class Here:
     def output(self) -> Tensor:
         output: Tensor = self.forward.values[self.step.number]
         return output
+
+    def change(self, number: int) -> Tensor:
+        """How far a step's result is from that of the reference."""
+        value, expected = self.reference.beside(number, self.forward.values[number])
+        return (value - expected).view_as(self.forward.values[number])
 
     def back(self, signal: Any) -> Signals:
         return self.forward.back(self.step.number, signal)
@@ -145,7 +157,7 @@ def transpose(here: Here, signal: Any) -> Signals:
     return here.back(signal)
 
 
-def walk(forward: Pass, start: Tensor, rules: Rules, reference: Pass | Chosen | None = None) -> Tensor:
+def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = None) -> Tensor:
     """The signal that reaches the images when `start` is put on the logits."""
     graph = forward.graph
     signals: dict[int, Any] = {graph.output: start}
@@ -157,7 +169,8 @@ def walk(forward: Pass, start: Tensor, rules: Rules, reference: Pass | Chosen | 
         if step.op == "getitem":
             _add_item(signals, step, signal, len(here.inputs[0]))
             continue
-        back = _rule(graph, step, rules, here)(here, signal)
+        with torch.no_grad():
+            back = [signal] if step.op == "identity" else _rule(graph, step, rules, here)(here, signal)
         if all(sent is None for sent in back):
             raise RefusedError(f"nothing can be sent back through the operation {step}")
         for number, sent in zip(step.inputs, back, strict=True):

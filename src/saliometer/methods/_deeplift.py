@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from saliometer.graph import Here, Rules, Signals
+from saliometer.graph import Chosen, Here, Network, Pass, Rules, Signals
 from saliometer.methods._rules import LINEAR
+from saliometer.perturb import SHARED
 from saliometer.types import Explained
 
 NEAR = 32  # differences below so many machine epsilons are rounding
@@ -26,6 +27,20 @@ def after(here: Here) -> tuple[Tensor, Tensor]:
     return here.output, here.reference.values[here.step.number]
 
 
+def compared(network: Network, forward: Pass, start: Tensor, baseline: str) -> Chosen:
+    """The pass over baselines that a pass is compared with; one row of it is enough where all images have the same."""
+    if baseline in SHARED and len(start) > 1 and _apart(forward, len(start)):
+        one = network.run(start[:1], fold=True, slopes=False)
+        if _apart(one, 1):
+            return Chosen(one, torch.zeros(1, dtype=torch.int64, device=start.device), len(start))
+    return Chosen(network.run(start, fold=True, slopes=False))
+
+
+def _apart(forward: Pass, count: int) -> bool:
+    """Whether images stay along the first dimension throughout a network."""
+    return all(isinstance(value, Tensor) and len(value) == count for value in forward.values.values())
+
+
 def slope(here: Here, value: Tensor) -> Tensor:
     """The derivative of an elementwise step at other values."""
     with torch.enable_grad():
@@ -41,6 +56,15 @@ def rescale(here: Here, multipliers: Tensor) -> Signals:
     still = near(value, reference)
     ratio = (output - expected) / (value - reference).where(~still, 1)
     return here.only(multipliers * torch.where(still, slope(here, (value + reference) / 2), ratio))
+
+
+def rectify(here: Here, multipliers: Tensor) -> Signals:
+    """A ReLU: the share of the way from reference to value on which it is open; exact however small the difference."""
+    number = here.step.inputs[here.main]
+    value, reference = here.reference.beside(number, here.forward.values[number])
+    length = (value - reference).abs_().clamp_(min=torch.finfo(value.dtype).tiny)
+    share = torch.maximum(value, reference).div_(length).clamp_(0, 1)
+    return here.only(multipliers * share.view_as(multipliers))
 
 
 def product(here: Here, multipliers: Tensor) -> Signals:
@@ -67,7 +91,8 @@ def maximum(here: Here, multipliers: Tensor) -> Signals:
 
 RESCALE: Rules = {
     **LINEAR,
-    **dict.fromkeys(("relu", "relu_capped", "from_zero", "gate"), rescale),
+    "relu": rectify,
+    **dict.fromkeys(("relu_capped", "from_zero", "gate"), rescale),
     **dict.fromkeys(("product", "gated"), product),
     "max": maximum,
 }

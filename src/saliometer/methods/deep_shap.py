@@ -26,7 +26,7 @@ def deep_shap(model: Model, batch: Batch, *, count: int = 100) -> Asking:
         groups = -(-len(references) // max(1, network.room // len(images)))
         copies = -(-len(references) // groups)  # as many references at a time as fit
         repeated = images.repeat(copies, 1, 1, 1)
-        forward = network.run(repeated, keep=True)
+        forward = network.run(repeated, fold=True, keep=True)
         start = on_target(forward.logits, targets.repeat(copies))
         total, rises = torch.zeros_like(images), []
         for reference, real in _compared(network, references, copies, len(images)):
@@ -48,8 +48,8 @@ def _compared(network: Network, references: Tensor, copies: int, images: int) ->
     """Each reference's pass, made once and read for all images, `copies` at a time; and how many of them are real."""
     fitting = max(1, network.room // copies) * copies
     for held in references.split(fitting):
-        forward = network.run(held, slopes=False)
+        forward = network.run(held, fold=True, slopes=False)
         for start in range(0, len(held), copies):
             real = min(copies, len(held) - start)
             places = torch.arange(start, start + copies, device=held.device).clamp(max=len(held) - 1)
-            yield Chosen(forward, places.repeat_interleave(images)), real
+            yield Chosen(forward, places, images), real

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from saliometer.graph import Chosen, Network, walk
-from saliometer.methods._deeplift import RESCALE, difference
+from saliometer.graph import Network, walk
+from saliometer.methods._deeplift import RESCALE, compared, difference
 from saliometer.methods._rules import on_target
 from saliometer.perturb import filled
 from saliometer.registry import method
@@ -17,8 +17,8 @@ def deeplift_rescale(model: Model, batch: Batch, *, baseline: str = "zero") -> A
     risen: list[Tensor] = []
 
     def run(network: Network, rows: slice) -> Tensor:
-        reference = Chosen(network.run(start[rows], slopes=False))
-        forward = network.run(batch.images[rows])
+        forward = network.run(batch.images[rows], fold=True)
+        reference = compared(network, forward, start[rows], baseline)
         chosen = on_target(forward.logits, batch.targets[rows])
         multipliers = walk(forward, chosen, RESCALE, reference)
         risen.append((chosen * (forward.logits - reference.logits)).double().sum(1))

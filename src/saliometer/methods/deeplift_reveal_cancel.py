@@ -25,29 +25,31 @@ from saliometer.graph import (
     is_mask,
     walk,
 )
-from saliometer.methods._deeplift import after, before, difference, maximum, near, product, slope
-from saliometer.methods._kernels import applied, transposed, weights_of
+from saliometer.methods._deeplift import after, before, compared, difference, maximum, near, product, slope
+from saliometer.methods._kernels import applied, weights_of
 from saliometer.methods._rules import on_target
 from saliometer.perturb import filled
 from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model, Walk
 
-Parts = dict[int, Any]  # step -> (2, N, ...): P and N; a tuple of them for a step with several outputs
+
+class Parts(dict[int, Any]):
+    """For each step (2, N, ...), P and N, or a tuple of them for a step with several outputs."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, tuple[Tensor, Tensor]] = {}  # of kernels: |dx|, and what |W| makes of it
 
 
 def signs(values: Tensor) -> Tensor:
     return torch.stack((values.clamp(min=0), values.clamp(max=0)))
 
 
-def _halves(values: Tensor) -> tuple[Tensor, Tensor]:
-    return values.clamp(min=0), values.clamp(max=0)
-
-
 # Forward: the two parts of every step's difference
 
 
 def parts_of(forward: Pass, reference: Chosen, rescaled: Callable[[Graph, Step], bool]) -> Parts:
-    parts: Parts = {0: signs(forward.values[0] - reference.values[0])}
+    parts = Parts()
+    parts[0] = signs(forward.values[0] - reference.values[0])
     for step in forward.graph.steps[1:]:
         parts[step.number] = _part(Here(forward, step, reference), parts, rescaled)
     return parts
@@ -58,23 +60,26 @@ def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> 
     if is_mask(here.graph, step.number):
         return None
     if kind == "kernel":
-        (value, start), weights = before(here), weights_of(step)
-        (up, down), (more, less) = _halves(value - start), _halves(weights)
-        raised = applied(step, up, more) + applied(step, down, less)
-        return torch.stack((raised, applied(step, up, less) + applied(step, down, more)))
+        with torch.enable_grad():
+            length = here.change(step.inputs[0]).abs_().requires_grad_()
+            size = applied(step, length, weights_of(step).abs())
+        parts.sizes[step.number] = length, size
+        change = here.change(step.number)
+        return torch.stack((change + size.detach(), change - size.detach())).div_(2)  # for W+ is (W + |W|) / 2
     if kind in ("relu", "relu_capped", "from_zero", "gate"):
-        return torch.stack(_revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step)))
+        return _revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step))
     if kind in ("norm", "scale"):
         given, factor = parts[step.inputs[0]], _factor(here)
         return torch.where(factor >= 0, given * factor, given.flip(0) * factor)
     if kind == "add":
-        both = [parts[number] * sign if sign > 0 else parts[number].flip(0) * sign for number, sign in _terms(here)]
-        return sum(both)
+        first, *others = (_times(parts[number], sign) for number, sign in _terms(here))
+        return sum(others, start=first)
+    if step.op == "identity":
+        return parts[step.inputs[0]]
     if kind in ("average", "route", "same", "shift"):
         return _linear(here, parts)
     if kind in ("max", "product", "gated"):
-        value, start = after(here)
-        return signs(value - start)
+        return signs(here.change(step.number))
     raise RefusedError(f"there is no rule for the operation {step}")
 
 
@@ -99,14 +104,13 @@ def _function(here: Here, value: Tensor) -> Tensor:
     return result
 
 
-def _revealed(here: Here, given: Tensor, rescaled: bool) -> tuple[Tensor, Tensor]:
+def _revealed(here: Here, given: Tensor, rescaled: bool) -> Tensor:
     """Each part's effect, averaged over whether the other part is there already."""
-    (up, down), start = given, before(here)[1]
     if rescaled:
-        ratio = _ratio(here)
-        return up * ratio, down * ratio
-    at, high, low, end = (_function(here, start + step) for step in (torch.zeros_like(up), up, down, up + down))
-    return ((high - at) + (end - low)) / 2, ((low - at) + (end - high)) / 2
+        return given * _ratio(here)
+    high, low = (_function(here, one) for one in given + before(here)[1])
+    change, apart = here.change(here.step.number), high - low
+    return torch.stack((change + apart, change - apart)).div_(2)
 
 
 def _ratio(here: Here) -> Tensor:
@@ -123,8 +127,20 @@ def _factor(here: Here) -> Tensor:
     return factor
 
 
+def _times(both: Tensor, factor: float) -> Tensor:
+    """P and N, or their multipliers, times a number; a negative one makes them change places."""
+    return both if factor == 1 else both * factor if factor > 0 else both.flip(0) * factor
+
+
 def _terms(here: Here) -> list[tuple[int, float]]:
-    """The steps that a sum adds up, with their signs."""
+    """The steps that a sum adds up, with their factors; found once, for it waits for a GPU."""
+    known = here.graph.facts.setdefault("terms", {})
+    if here.step.number not in known:
+        known[here.step.number] = _found_terms(here)
+    return known[here.step.number]  # type: ignore[no-any-return]
+
+
+def _found_terms(here: Here) -> list[tuple[int, float]]:
     zeros = {number: torch.zeros_like(value[:1]) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
     found = []
     for number in here.step.inputs:
@@ -140,13 +156,25 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
     """What a walk needs to know of the parts."""
 
     def kernel(here: Here, m: Tensor) -> Signals:
-        (value, start), weights = before(here), weights_of(here.step)
-        more, less = _halves(weights)
-        up = transposed(here, m[0], more) + transposed(here, m[1], less)
-        down = transposed(here, m[0], less) + transposed(here, m[1], more)
-        change = value - start
-        joined = torch.where(change > 0, up, torch.where(change < 0, down, (up + down) / 2))
-        return [torch.stack((joined, joined))]
+        """W+ m+ + W- m- where the input has risen, W- m+ + W+ m- where it has fallen: (W s + sign(dx) |W| d) / 2."""
+        length, size = parts.sizes[here.step.number]
+        (straight,) = here.back(m[0] + m[1])
+        (crossed,) = torch.autograd.grad(size, length, m[0] - m[1])
+        assert straight is not None
+        joined = torch.addcmul(straight, here.change(here.step.inputs[0]).sign_(), crossed).div_(2)
+        return [joined.expand(2, *joined.shape)]
+
+    def opened(here: Here, m: Tensor) -> Signals:
+        """A ReLU: the share of each part's way on which it is open, without the other part and with it."""
+        if rescaled(here.graph, here.step):
+            return here.only(m * _ratio(here))
+        up, down = parts[here.step.inputs[here.main]]
+        value, start = before(here)
+        tiny, high = torch.finfo(value.dtype).tiny, start + up
+        rise, fall = up.clamp(min=tiny), down.neg().clamp_(min=tiny)
+        raised = (high / rise).clamp_(0, 1).add_((value / rise).clamp_(0, 1))
+        lowered = (start / fall).clamp_(0, 1).add_((high / fall).clamp_(0, 1))
+        return here.only(torch.stack((raised, lowered)).mul_(m).div_(2))
 
     def revealed(here: Here, m: Tensor) -> Signals:
         given, effect = parts[here.step.inputs[here.main]], parts[here.step.number]
@@ -164,8 +192,8 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
 
     def added(here: Here, m: Tensor) -> Signals:
         return [
-            torch.stack([one.sum_to_size(value.shape) for one in (m * sign if sign > 0 else m.flip(0) * sign)])
-            for (_, sign), value in zip(_terms(here), here.inputs, strict=True)
+            _times(m, factor).sum_to_size(2, *value.shape)
+            for (_, factor), value in zip(_terms(here), here.inputs, strict=True)
         ]
 
     def linear(here: Here, m: Any) -> Signals:
@@ -177,16 +205,15 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
 
     def joined(rule: Callable[[Here, Tensor], Signals]) -> Callable[[Here, Tensor], Signals]:
         def joint(here: Here, m: Tensor) -> Signals:
-            value, start = after(here)
-            return [
-                None if s is None else torch.stack((s, s)) for s in rule(here, torch.where(value > start, m[0], m[1]))
-            ]
+            chosen = torch.where(here.change(here.step.number) > 0, m[0], m[1])
+            return [None if s is None else s.expand(2, *s.shape) for s in rule(here, chosen)]
 
         return joint
 
     return {
         "kernel": kernel,
-        **dict.fromkeys(("relu", "relu_capped", "from_zero", "gate"), revealed),
+        "relu": opened,
+        **dict.fromkeys(("relu_capped", "from_zero", "gate"), revealed),
         **dict.fromkeys(("norm", "scale"), scaled),
         **dict.fromkeys(("average", "route", "same", "shift"), linear),
         "add": added,
@@ -209,7 +236,7 @@ def _after_convolution(graph: Graph, step: Step) -> bool:
 MODES = {"all": _nowhere, "genomics": _after_convolution}
 
 
-@method(rules=rules({}, _nowhere), passes=6)
+@method(rules=rules(Parts(), _nowhere), passes=6)
 def deeplift_reveal_cancel(model: Model, batch: Batch, *, baseline: str = "zero", mode: str = "all") -> Asking:
     """DeepLIFT with what raises and lowers the score kept apart; mode=genomics: Rescale behind convolutions."""
     rescaled = MODES[one_of("mode", mode, MODES)]
@@ -217,8 +244,8 @@ def deeplift_reveal_cancel(model: Model, batch: Batch, *, baseline: str = "zero"
     risen: list[Tensor] = []
 
     def run(network: Network, rows: slice) -> Tensor:
-        reference = Chosen(network.run(start[rows], slopes=False))
-        forward = network.run(batch.images[rows], keep=True)
+        forward = network.run(batch.images[rows], fold=True, keep=True)
+        reference = compared(network, forward, start[rows], baseline)
         chosen = on_target(forward.logits, batch.targets[rows])
         table = rules(parts_of(forward, reference, rescaled), rescaled)
         up, down = walk(forward, torch.stack((chosen, chosen)), table, reference)
