@@ -11,6 +11,8 @@ from saliometer.perturb import blurred
 
 LEVELS = 8  # of blur, from 20 pixels at a height of 224 down to none
 COLDNESS = 20.0  # of the smooth maximum
+REACH = 4  # steps from a pixel to the furthest node that counts
+NOWHERE = -1e4  # the parameter of a node beyond the border: it has nothing to say
 AT_ONCE = 2**26  # numbers, one for each node around each pixel of each mask
 
 
@@ -18,68 +20,82 @@ AT_ONCE = 2**26  # numbers, one for each node around each pixel of each mask
 class Brush:
     """How parameters on a grid of nodes paint a mask: each pixel takes the smooth maximum of the nodes around it.
 
+    Pixels are taken by cell, one for each node, and by their place in it: the nodes around lie alike for all cells.
     The derivative is written out, because autograd would keep hundreds of numbers for each pixel of each mask.
     """
 
-    rows: Tensor  # (H, K) int64: the nodes around each pixel, up and down
-    columns: Tensor  # (W, K)
-    kernel: Tensor  # (H, K, W, K): how much each of these nodes counts
-    handicap: Tensor  # (H, K, W, K): -inf for those too far away or beyond the grid, else -COLDNESS
-    down: Tensor  # (H K, nodes): 1 where a node is the one meant
-    across: Tensor  # (W K, nodes)
+    sides: tuple[int, int]
+    step: int  # pixels from node to node
+    taps: Tensor  # (T,): which of the nodes around a cell some of its pixels can see
+    kernel: Tensor  # (places in a cell, T): how much each of them counts
+    handicap: Tensor  # (places in a cell, T): -inf for those too far away, else 0
 
     @property
     def nodes(self) -> tuple[int, int]:
-        return self.down.shape[1], self.across.shape[1]
+        return -(-self.sides[0] // self.step), -(-self.sides[1] // self.step)
 
     def masks(self, grids: Tensor) -> Tensor:
         """(M, H, W) in [0, 1] from (M, nodes, nodes)."""
         found = []
         for part in self._parts(grids):
             values, say = self._around(part)
-            found.append(values.mul_(say).sum((2, 4)) / say.sum((2, 4)))
-        return torch.cat(found)
+            found.append(values.mul_(say).sum(3))
+        return self._pixels(torch.cat(found))
 
     def slopes(self, grids: Tensor, masks: Tensor, pull: Tensor) -> Tensor:
         """(M, nodes, nodes): how (M, H, W) pulls at the masks' pixels add up at the nodes."""
         found = []
-        for part, mask, force in zip(*map(self._parts, (grids, masks, pull)), strict=True):
+        cells = self._cells(masks), self._cells(pull)
+        for part, mask, force in zip(*map(self._parts, (grids, *cells)), strict=True):
             values, say = self._around(part)
-            force = force / say.sum((2, 4))
-            shares = values.sub_(mask[:, :, None, :, None]).mul_(COLDNESS).add_(1).mul_(say).mul_(self.kernel)
-            shares.mul_(force[:, :, None, :, None])
-            found.append(self.down.T @ (shares.flatten(3) @ self.across).flatten(1, 2))  # a scattered sum, repeatable
-        return torch.cat(found)
-
-    def _parts(self, values: Tensor) -> tuple[Tensor, ...]:
-        return torch.split(values, max(1, AT_ONCE // self.kernel.numel()))
+            shares = torch.addcmul((force * (1 - COLDNESS * mask))[..., None], COLDNESS * force[..., None], values)
+            found.append(shares.mul_(say).mul_(self.kernel).sum(2))  # (M, cells, T)
+        return self._gathered(torch.cat(found))
 
     def _around(self, grids: Tensor) -> tuple[Tensor, Tensor]:
-        """(M, H, K, W, K) each: what the nodes around a pixel would make of it, and how much they have to say."""
-        values = grids[:, self.rows][:, :, :, self.columns].mul_(self.kernel)
-        return values, (COLDNESS * values).add_(self.handicap).exp_()
+        """(M, cells, places, T) each: what the nodes around a pixel would make of it, and how much they have to say."""
+        padded = F.pad(grids[:, None], (REACH,) * 4, value=NOWHERE)
+        near = F.unfold(padded, 2 * REACH + 1)[:, self.taps].transpose(1, 2)  # (M, cells, T)
+        values = near[:, :, None] * self.kernel
+        return values, torch.add(self.handicap, values, alpha=COLDNESS).softmax(3)
+
+    def _gathered(self, shares: Tensor) -> Tensor:
+        """(M, nodes, nodes): what every cell has for the nodes around it, summed where it belongs."""
+        width = 2 * REACH + 1
+        every = shares.new_zeros(len(shares), width * width, shares.shape[1])
+        every[:, self.taps] = shares.transpose(1, 2)
+        size = tuple(count + 2 * REACH for count in self.nodes)
+        return F.fold(every, size, width)[:, 0, REACH:-REACH, REACH:-REACH]
+
+    def _parts(self, values: Tensor) -> tuple[Tensor, ...]:
+        count = self.nodes[0] * self.nodes[1] * self.kernel.numel()
+        return torch.split(values, max(1, AT_ONCE // count))
+
+    def _pixels(self, cells: Tensor) -> Tensor:
+        """(M, H, W) from (M, cells, places)."""
+        down, across = self.nodes
+        rows = cells.view(-1, down, across, self.step, self.step).transpose(2, 3)
+        return rows.reshape(-1, down * self.step, across * self.step)[:, : self.sides[0], : self.sides[1]]
+
+    def _cells(self, pixels: Tensor) -> Tensor:
+        """(M, cells, places) from (M, H, W); 0 beyond the border."""
+        down, across = self.nodes
+        short = [count * self.step - side for count, side in zip(self.nodes, self.sides, strict=True)]
+        rows = F.pad(pixels, (0, short[1], 0, short[0])).view(-1, down, self.step, across, self.step)
+        return rows.transpose(2, 3).reshape(len(pixels), down * across, self.step**2)
 
 
 def brush(images: Tensor) -> Brush:
     """Nodes every 7 pixels at a height of 224, which count up to four such steps away."""
-    step = max(1, round(7 * images.shape[2] / 224))
-    sigma, reach = 3 * step, torch.arange(-4, 5, device=images.device)
-    sides = [torch.arange(side, device=images.device)[:, None] for side in images.shape[2:]]
-    nodes = [-(-side // step) for side in images.shape[2:]]
-    near = [side // step + reach for side in sides]  # (side, K)
-    gaps = [
-        (side - step * place).to(images.dtype).masked_fill((place < 0) | (place >= count), torch.inf)
-        for side, place, count in zip(sides, near, nodes, strict=True)
-    ]
-    distance = torch.hypot(gaps[0][:, :, None, None], gaps[1])  # (H, K, W, K)
-    kernel = (-2 * (distance / sigma - 0.5).clamp(min=0).square()).exp()
-    handicap = torch.full_like(distance, -COLDNESS).masked_fill_(distance > sigma + step, -torch.inf)
-    rows, columns = (place.clamp(0, count - 1) for place, count in zip(near, nodes, strict=True))
-    down, across = (
-        F.one_hot(place, count).flatten(0, 1).to(images.dtype)
-        for place, count in zip((rows, columns), nodes, strict=True)
-    )
-    return Brush(rows, columns, kernel, handicap, down, across)
+    height, width = images.shape[2:]
+    step = max(1, round(7 * height / 224))
+    gaps = torch.arange(step)[:, None] - step * torch.arange(-REACH, REACH + 1)  # from each place to each node
+    distance = torch.hypot(gaps[:, None, :, None].double(), gaps[None, :, None].double()).flatten(2).flatten(0, 1)
+    seen = distance <= REACH * step
+    taps = seen.any(0).nonzero()[:, 0]
+    kernel = (-2 * (distance / (3 * step) - 0.5).clamp(min=0).square()).exp()[:, taps]
+    handicap = torch.zeros_like(kernel).masked_fill_(~seen[:, taps], -torch.inf)
+    return Brush((height, width), step, taps.to(images.device), kernel.to(images), handicap.to(images))
 
 
 def pyramid(images: Tensor) -> Tensor:

@@ -4,9 +4,10 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from torch import Tensor
 
 Image = NDArray[Any]  # (H, W, C)
 Labels = NDArray[np.int32]
+Made = TypeVar("Made")
 
 SCALES = (50, 100, 150, 250, 500, 1200)  # those of xrai
-KEPT = 256  # segmentations that are remembered: several methods cut the same images
-_lock, _known = Lock(), OrderedDict[bytes, Labels]()
+KEPT, BYTES = 256, 2**29  # segmentations that are remembered, and their size: several methods cut the same images
+_lock, _known = Lock(), OrderedDict[bytes, Any]()
 
 
 def quickshift(
@@ -97,6 +99,35 @@ def grown(labels: NDArray[Any], radius: int) -> NDArray[np.bool_]:
     return regions
 
 
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Sets of pixels that may overlap, so that the pixels of a set and the sets of a pixel are found at once."""
+
+    pixels: NDArray[np.int32]  # of the first region, then of the second, ...
+    starts: NDArray[np.int64]  # where each region's begin, and the end
+    over: NDArray[np.int32]  # (pixels, most): the regions over each pixel; beyond them the count of regions
+
+    @classmethod
+    def of(cls, regions: NDArray[np.bool_]) -> "Regions":
+        """Of (regions, pixels)."""
+        region, pixel = (found.astype(np.int32) for found in np.nonzero(regions))
+        sizes, many = np.count_nonzero(regions, axis=1), np.bincount(pixel, minlength=regions.shape[1])
+        over = np.full((regions.shape[1], max(1, many.max(initial=0))), len(regions), dtype=np.int32)
+        order = np.argsort(pixel, kind="stable")
+        over[pixel[order], np.arange(len(pixel)) - np.repeat(np.cumsum(many) - many, many)] = region[order]
+        return cls(pixel, np.concatenate(([0], np.cumsum(sizes))), over)
+
+    @property
+    def nbytes(self) -> int:
+        return self.pixels.nbytes + self.starts.nbytes + self.over.nbytes
+
+
+def grown_regions(labels: Tensor, radius: int) -> list[Regions]:
+    """For every image of (N, scales, H, W) labels, its segments grown by a disk."""
+    every = labels.cpu().numpy().astype(np.int32)
+    return _remembered(lambda one: Regions.of(grown(one, radius)), every, "grown", radius)
+
+
 def _coloured(pixels: Tensor) -> Tensor:
     """(N, 3 or 1, H, W): colours, or the mean over channels where there are not three."""
     return pixels if pixels.shape[1] == 3 else pixels.mean(1, keepdim=True)
@@ -110,20 +141,25 @@ def _counted(labels: NDArray[Any]) -> Labels:
 def _each(cut: Callable[[Image], Labels], pixels: Tensor, *how: object) -> Tensor:
     """`cut` for every image, on all cores (scikit-image lets go of the interpreter), or as it is remembered."""
     images = pixels.detach().permute(0, 2, 3, 1).cpu().contiguous().numpy()
+    found = _remembered(cut, images, *how)
+    return torch.from_numpy(np.stack(found)).to(pixels.device, torch.int64)
 
-    def known(image: Image) -> Labels:
+
+def _remembered(make: Callable[[NDArray[Any]], Made], images: NDArray[Any], *how: object) -> list[Made]:
+    """What is made of every image, on all cores, or as it is remembered."""
+
+    def known(image: NDArray[Any]) -> Made:
         key = blake2b(repr((how, image.shape, image.dtype)).encode() + image.tobytes(), digest_size=20).digest()
         with _lock:
             if key in _known:
                 _known.move_to_end(key)
-                return _known[key]
-        labels = cut(image)
+                return _known[key]  # type: ignore[no-any-return]
+        made = make(image)
         with _lock:
-            _known[key] = labels
-            while len(_known) > KEPT:
+            _known[key] = made
+            while len(_known) > KEPT or (len(_known) > 1 and sum(one.nbytes for one in _known.values()) > BYTES):
                 _known.popitem(last=False)
-        return labels
+        return made
 
     with ThreadPoolExecutor(min(len(images), os.cpu_count() or 1)) as pool:
-        found = list(pool.map(known, images))
-    return torch.from_numpy(np.stack(found)).to(pixels.device, torch.int64)
+        return list(pool.map(known, images))

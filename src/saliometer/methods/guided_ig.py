@@ -54,15 +54,17 @@ def advanced(gone: Tensor, steepness: Tensor, lengths: Tensor, at: float, fracti
     whole = lengths.sum(1)
     gone = gone.clamp(min=least)
     going = torch.ones_like(whole, dtype=torch.bool)
+    steep = steepness.masked_fill(lengths == 0, torch.inf)  # what has no way to go stays
     while True:
-        excess = (lengths * (1 - gone)).sum(1) - whole * (1 - at)
+        rest = lengths * (most - gone)
+        excess = rest.sum(1) + whole * (at - most)
         going &= excess.abs() > CLOSE * whole
-        free = (gone < most) & (lengths > 0)
-        steep = steepness.masked_fill(~free, torch.inf)
-        chosen = free & (steep <= steep.kthvalue(place, 1, keepdim=True).values) & going[:, None]
-        room = (lengths * (most - gone) * chosen).sum(1)
+        steep.masked_fill_(gone >= most, torch.inf)
+        threshold = steep.kthvalue(place, 1, keepdim=True).values.clamp_(max=torch.finfo(steep.dtype).max)
+        chosen = (steep <= threshold) & going[:, None]
+        room = rest.masked_fill_(~chosen, 0).sum(1)
         share = (excess / room).nan_to_num(0)[:, None]  # without room nothing moves
-        moved = torch.where(share < 1, gone + share.clamp(min=0) * (most - gone), most)
+        moved = torch.lerp(gone, gone.new_tensor(most), share.clamp(0, 1))
         gone = torch.where(chosen, moved, gone)
         going &= (share[:, 0] > 1) & (room > 0)
         if not going.any():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saliometer.methods._path import OUTPUTS, missed, points, vanishes
-from saliometer.methods._segments import felzenszwalb, grown
+from saliometer.methods._segments import Regions, felzenszwalb, grown_regions
 from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Explained, Gradients, Model
 
@@ -56,25 +56,39 @@ def _painted(values: Tensor, labels: Tensor) -> Tensor:
     fewest = max(1, round(FEWEST * min(1.0, height * width / SIDE**2)))
     radius = round(RADIUS * min(1.0, height / SIDE))
     maps = [
-        painted(value.ravel(), grown(label, radius), fewest)
-        for value, label in zip(values.double().cpu().numpy(), labels.cpu().numpy(), strict=True)
+        greedy(value.ravel(), regions, fewest)
+        for value, regions in zip(values.double().cpu().numpy(), grown_regions(labels, radius), strict=True)
     ]
     return torch.from_numpy(np.stack(maps)).to(values).view_as(values)
 
 
 def painted(values: NDArray[Any], regions: NDArray[np.bool_], fewest: int) -> NDArray[Any]:
-    """(pixels,): the region whose new pixels have the highest mean is painted with it, until none brings `fewest`."""
-    maps, free, total = np.empty_like(values), np.ones(len(values), dtype=bool), len(regions)
-    region, pixel = np.nonzero(regions)
-    counts, sums = np.count_nonzero(regions, axis=1), np.bincount(region, values[pixel], total)
-    while (counts >= fewest).any():
-        means = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf)
-        new = regions[means.argmax()] & free
+    """(pixels,): (regions, pixels) painted by `greedy`."""
+    return greedy(values, Regions.of(regions), fewest)
+
+
+def greedy(values: NDArray[Any], regions: Regions, fewest: int) -> NDArray[Any]:
+    """(pixels,): the region whose new pixels have the highest mean is painted with it, until none brings `fewest`.
+
+    Sizes and sums of what regions would bring are kept up to date: every pixel is taken off once.
+    """
+    maps, free, total = np.empty_like(values), np.ones(len(values), dtype=bool), len(regions.starts) - 1
+    counts, sums = _brought(np.arange(len(values)), values, regions)
+    while (counts[:total] >= fewest).any():
+        means = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf)[:total]
+        best = means.argmax()
+        pixels = regions.pixels[regions.starts[best] : regions.starts[best + 1]]
+        new = pixels[free[pixels]]
         maps[new], free[new] = values[new].mean(), False
-        taken = new[pixel]
-        counts = counts - np.bincount(region[taken], minlength=total)
-        sums = sums - np.bincount(region[taken], values[pixel[taken]], total)
-        region, pixel = region[~taken], pixel[~taken]
+        fewer, less = _brought(new, values, regions)
+        counts, sums = counts - fewer, sums - less
     if free.any():
         maps[free] = values[free].mean()
     return maps
+
+
+def _brought(pixels: NDArray[Any], values: NDArray[Any], regions: Regions) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How many of these pixels each region has, and the sum of their values; last for places where there is none."""
+    over, most = regions.over[pixels].ravel(), regions.over.shape[1]
+    size = len(regions.starts)
+    return np.bincount(over, minlength=size), np.bincount(over, np.repeat(values[pixels], most), size)
