@@ -165,6 +165,13 @@ class Floor:
     both: float
     how: tuple[str, str]
 
+    def lower(self, other: "Floor") -> "Floor":
+        """The better of two measurements."""
+        pairs = [((self.forward, self.how[0]), (other.forward, other.how[0])),
+                 ((self.both, self.how[1]), (other.both, other.how[1]))]  # fmt: skip
+        (forward, first), (both, second) = map(min, pairs)
+        return Floor(forward, both, (first, second))
+
     def __call__(self, forward: float, backward: float) -> float:
         return forward * self.forward + backward * max(0.0, self.both - self.forward)
 
@@ -232,7 +239,7 @@ def measured(case: Case, given: Setting, device: torch.device) -> float:
 
 
 def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
-    """Seconds for one image, or why there are none, of every peer that is installed."""
+    """Milliseconds for one image, or why there are none, of every peer that is installed."""
     found: dict[str, Any] = {}
     for peer in peers.of(case.method):
         count = min(peer.images or case.images or len(given.images), len(given.images))
@@ -246,7 +253,7 @@ def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
                 work()
                 synchronized(device)
                 first = time.perf_counter() - start
-                found[peer.name] = (first if first > 5 else seconds(work, device)) / count
+                found[peer.name] = 1e3 * (first if first > 5 else seconds(work, device)) / count
         except ModuleNotFoundError:
             continue
         except Exception as error:
@@ -254,9 +261,9 @@ def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
     return found
 
 
-def row(case: Case, given: Setting, floor: dict[str, Floor], device: torch.device, with_peers: bool) -> dict[str, Any]:
-    lowest = floor[case.tail](case.forward, case.backward) + (floor[""](1, 0) if case.tail else 0)
-    ours = measured(case, given, device)
+def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> dict[str, Any]:
+    """Milliseconds for one image, ours and others'."""
+    ours = 1e3 * measured(case, given, device)
     others = peered(case, given, device) if with_peers else {}
     timed = {name: took for name, took in others.items() if isinstance(took, float)}
     best = min(timed, key=lambda name: timed[name], default="")
@@ -265,13 +272,16 @@ def row(case: Case, given: Setting, floor: dict[str, Floor], device: torch.devic
         "params": case.params,
         "images": case.images or len(given.images),
         "passes": case.passes,
-        "floor_ms": 1e3 * lowest,
-        "ours_ms": 1e3 * ours,
-        "ratio": ours / lowest,
-        "peers": {name: 1e3 * took if isinstance(took, float) else took for name, took in others.items()},
+        "ours_ms": ours,
+        "peers": others,
         "best_peer": best,
         "faster": timed[best] / ours if best else None,
     }
+
+
+def with_floor(row: dict[str, Any], case: Case, floor: dict[str, Floor]) -> dict[str, Any]:
+    lowest = 1e3 * (floor[case.tail](case.forward, case.backward) + (floor[""](1, 0) if case.tail else 0))
+    return {**row, "floor_ms": lowest, "ratio": row["ours_ms"] / lowest}
 
 
 def superpixels(given: Setting) -> dict[str, float]:
@@ -287,7 +297,7 @@ def superpixels(given: Setting) -> dict[str, float]:
 
 
 def shown(row: dict[str, Any]) -> str:
-    """A line of the table."""
+    """A line of docs/speed.md's tables."""
     peer = row["best_peer"]
     said = {
         "method": str(row["method"]) + "".join(f", {key}={value}" for key, value in row["params"].items()),
@@ -301,10 +311,6 @@ def shown(row: dict[str, Any]) -> str:
         "faster": f"{row['faster']:.1f}" if peer else "",
     }
     return "| " + " | ".join(map(str, said.values())) + " |"
-
-
-HEAD = """| method | passes an image | images | floor, ms | ours, ms | ratio | best peer | its ms | times faster |
-|---|---|---:|---:|---:|---:|---|---:|---:|"""
 
 
 def main() -> None:
@@ -323,26 +329,32 @@ def main() -> None:
     wanted = [case for case in cases(given) if not names or case.method in names]
     machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
     print(f"{given.name} net, {machine}, torch {torch.__version__}, Python {platform.python_version()}", flush=True)
-    floor = floors(given, wanted, device)
-    for layer, one in floor.items():
-        print(
-            f"floor {layer or 'of the network'}: F {1e3 * one.forward:.4g} ms ({one.how[0]}), "
-            f"F+B {1e3 * one.both:.4g} ms ({one.how[1]})",
-            flush=True,
-        )
-    cut = superpixels(given)
-    print("superpixels, ms an image:", ", ".join(f"{name} {took:.3g}" for name, took in cut.items()), flush=True)
     versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
-    said = {"machine": machine, "net": given.name, "versions": versions, "superpixels_ms": cut, "rows": []}
-    said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
+    said: dict[str, Any] = {"machine": machine, "net": given.name, "versions": versions, "rows": []}
+    before, said["superpixels_ms"] = floors(given, wanted, device), superpixels(given)
     for case in wanted:
         try:
-            said["rows"].append(row(case, given, floor, device, not arguments.no_peers))
+            said["rows"].append(with_floor(row(case, given, device, not arguments.no_peers), case, before))
             print(shown(said["rows"][-1]), flush=True)
         except Exception as error:
-            print(f"| {case.method} | fails: {type(error).__name__}: {error} |", flush=True)
-        if arguments.out:
-            arguments.out.write_text(json.dumps(said, indent=1))
+            print(f"{case.method} fails: {type(error).__name__}: {error}", flush=True)
+        write(said, arguments.out)
+    after = floors(given, wanted, device)
+    floor = {layer: before[layer].lower(after[layer]) for layer in before}
+    known = {case.method: case for case in wanted}
+    said["rows"] = [with_floor(one, known[one["method"]], floor) for one in said["rows"]]
+    said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
+    write(said, arguments.out)
+    print("\n".join(("", *map(shown, said["rows"]), "")))
+    for layer, one in floor.items():
+        where = f"behind {layer}" if layer else "of the network"
+        print(f"F {where} {1e3 * one.forward:.4g} ms ({one.how[0]}), F + B {1e3 * one.both:.4g} ms ({one.how[1]})")
+    print("superpixels, ms an image:", said["superpixels_ms"])
+
+
+def write(said: dict[str, Any], out: Path | None) -> None:
+    if out:
+        out.write_text(json.dumps(said, indent=1))
 
 
 if __name__ == "__main__":

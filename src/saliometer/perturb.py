@@ -1,5 +1,7 @@
 """Ways to take evidence out of an image: fills, masks and blur, shared by methods and metrics."""
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -58,12 +60,17 @@ def blurred(images: Tensor, sigma: float, *, border: str = "reflect", truncate: 
     one_of("border", border, ("reflect", "zero"))
     if sigma < 0:
         raise ValueError(f"blur: sigma={sigma}, wanted 0 or more")
-    rows, columns = (_smoothing(size, sigma, border, truncate).to(images) for size in images.shape[-2:])
+    kind = images.dtype, images.device
+    rows, columns = (_smoothing(size, sigma, border, truncate, *kind) for size in images.shape[-2:])
     return rows @ images @ columns.T
 
 
-def _smoothing(size: int, sigma: float, border: str, truncate: float) -> Tensor:
-    """(size, size) float64: the blur along one side as a matrix, so that any reach and border is one product."""
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # kept for callers in any mode
+def _smoothing(
+    size: int, sigma: float, border: str, truncate: float, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """(size, size): the blur along one side as a matrix, so that any reach and border is one product."""
     reach = int(truncate * sigma + 0.5)  # as scipy rounds it
     offsets = torch.arange(-reach, reach + 1)
     taps = (-0.5 * (offsets.double() / (sigma or 1.0)).square()).exp()
@@ -72,4 +79,5 @@ def _smoothing(size: int, sigma: float, border: str, truncate: float) -> Tensor:
         period = max(2 * (size - 1), 1)
         places = torch.minimum(places % period, -places % period)
     weights = taps / taps.sum() * ((places >= 0) & (places < size))
-    return torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, places.clamp(0, size - 1), weights)
+    matrix = torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, places.clamp(0, size - 1), weights)
+    return matrix.to(device, dtype)

@@ -1,7 +1,7 @@
 """Answers the questions of methods and metrics: packs images x variants into full batches, never runs a pass twice."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor
@@ -349,7 +349,6 @@ def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
 
     Where gradients are followed they begin there, if nothing before asks for them.
     """
-    modules = dict(model.net.named_modules())
     heard: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[object, object, object], Tensor | None]:
@@ -365,9 +364,9 @@ def _listening(model: Model, layers: list[str]) -> Iterator[dict[str, Tensor]]:
 
     handles = []
     try:
-        for layer in layers:
-            if layer in modules and layer:
-                handles.append(modules[layer].register_forward_hook(keep(layer)))
+        for layer in filter(None, layers):
+            with suppress(AttributeError):  # who asks for a layer that is not there will be told
+                handles.append(model.net.get_submodule(layer).register_forward_hook(keep(layer)))
         yield heard
     finally:
         for handle in handles:

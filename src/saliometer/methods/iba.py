@@ -53,11 +53,14 @@ def iba(
         return (passed.relu(), slope * (passed > 0)) if mostly.rectified else (passed, slope)
 
     def question(share: Tensor, step: int) -> Gradients:
+        steps: dict[int, Tensor] = {}  # the slopes of copies that are under way, so that noise is drawn once
+
         def variant(copy: int) -> Tensor:
-            return found.grid.restored(narrowed(share, step, copy)[0][None], found.output)[0]
+            passed, steps[copy] = narrowed(share, step, copy)
+            return found.grid.restored(passed[None], found.output)[0]
 
         def taken(copy: int, slope: Tensor) -> Tensor:
-            return found.grid.maps(slope) * narrowed(share, step, copy)[1]
+            return found.grid.maps(slope) * steps.pop(copy)
 
         return Gradients(each(variant), copies, taken, of="log_probability", at=found.at)
 
