@@ -73,6 +73,58 @@ def top(maps: Tensor, counts: Tensor, seeds: Tensor) -> Tensor:
     return chosen.view_as(maps)
 
 
+# The battery's own stage: what a metric reads of an attribution, and the named ways to bring it to [0, 1].
+
+STAGES = ("scaled", "order", "signed", "attribution")
+NORMALISATIONS = ("abs_max_minmax", "abs_joint_minmax", "signed_max_minmax", "signed_joint_minmax")
+
+
+def staged(maps: Tensor, reads: str, normalisation: str) -> Tensor:
+    """What a metric reads of signed (N, C, H, W) maps.
+
+    `scaled` is (N, H, W) in [0, 1], NaN where a map is constant; `order` (N, H, W) before scaling, for metrics that
+    look at ranks alone; `signed` (N, H, W), the sum over channels; `attribution` (N, C, H, W) as it is.
+    """
+    one_of("stage", reads, STAGES)
+    one_of("normalisation", normalisation, NORMALISATIONS)
+    if reads == "attribution":
+        return maps
+    if reads == "signed":
+        return maps.sum(1)
+    values = maps.abs() if normalisation.startswith("abs") else maps
+    if reads == "order":
+        return values.amax(1)
+    return minmax(values).amax(1) if "joint" in normalisation else minmax(values.amax(1))
+
+
+def stage_name(reads: str, normalisation: str) -> str:
+    """The word that stands in a row's definition."""
+    return {"scaled": normalisation, "order": normalisation.split("_")[0] + "_max"}.get(reads, reads)
+
+
+def minmax(maps: Tensor) -> Tensor:
+    """Each image's values from exactly 0 to exactly 1; NaN where they are all the same."""
+    flat = maps.flatten(1)
+    low, high = (edge.view(-1, *[1] * (maps.ndim - 1)) for edge in (flat.amin(1), flat.amax(1)))
+    return (maps - low) / (high - low)
+
+
+TIES = ("seed", "rise")
+
+
+def ranks(maps: Tensor, seeds: Tensor, *, ties: str = "seed", draw: int = 0) -> Tensor:
+    """(N, H, W) int64: 0 for the highest pixel. Equal ones fall by lot, or as RISE has it, by descending place."""
+    one_of("ties", ties, TIES)
+    flat = maps.flatten(1)
+    if ties == "rise":
+        order = flat.sort(dim=1, stable=True).indices.flip(1)
+    else:
+        lots = uniform(seeds, f"ties {draw}" if draw else "ties", flat.shape[1]).argsort(1)
+        order = lots.gather(1, flat.gather(1, lots).sort(dim=1, descending=True, stable=True).indices)
+    places = torch.arange(flat.shape[1], device=flat.device).expand_as(order)
+    return torch.empty_like(order).scatter_(1, order, places).view_as(maps)
+
+
 # How the authors of SMERF read a map: rendered as a picture, read back as darkness or brightness, then blurred.
 
 

@@ -31,12 +31,17 @@ class Facts:
     hides: bool = False  # a method that hides parts of an image and looks at the score
     rules: Mapping[str, Any] | None = None  # of a method that walks the network: those families have a rule
     needs_references: bool = False  # a method that compares with other images of the data
-    passes: int = 1  # what a method costs for one image by default, in passes through the network, roughly
+    passes: int = 1  # what a method or metric costs for one image by default, in passes through the network, roughly
     usual: bool = True  # comes along unasked, if it is quick or a control
     budget: str = ""  # the parameter that sets how many passes a method takes
     needs_truth: bool = False  # a method that is handed the scored region, a metric that reads objects and roles
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)
+    unit: str = "map"  # of a method's values: 'gradient' per input value, 'contribution' to the score, or neither
     better: str = ""  # 'higher' or 'lower', for a metric
+    reads: str = ""  # what a metric of the battery reads of an attribution (maps.STAGES)
+    parts: Mapping[str, str] = field(default_factory=dict)  # what it gives beside its value -> 'higher' or 'lower'
+    reexplains: bool = False  # a metric that calls the method again
+    degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric
     needs: tuple[int, ...] = ()  # the roles that an image must show to be scored by a metric; else NaN, with a note
     dead: float = float("nan")  # what a metric gives a map that is NaN or empty

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.graph import Network
+from saliometer.registry import Spec
 
 PRIMARY, SECONDARY, NEITHER, ABSENT = 1, 2, 0, -1  # the roles an object can play in one image's label
 
@@ -39,6 +40,7 @@ class Samples:
     boxes: Tensor  # (N, K, 4) int64: row, row end, column, column end; half open, all 0 where absent
     roles: Tensor  # (N, K) int8: PRIMARY, SECONDARY, NEITHER, ABSENT
     buckets: tuple[str, ...]  # a label for each sample, to group rows by
+    unlabelled: Tensor | None = None  # (N, H, W) bool, pixels of which nobody says whether they belong to an object
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,7 +110,17 @@ class Model:
         return images.new_tensor(values).view(1, -1, 1, 1)
 
 
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What a metric may know beside maps and samples: whose score it is, and whose maps."""
+
+    model: Model
+    method: Spec
+    unit: str = "map"  # of an attribution: 'gradient' per input value, 'contribution' to the score, 'map' for neither
+
+
 # Questions to the model. The engine packs images x copies into full batches; `ks` says which copies are wanted.
+# A `key` says in words what is asked: two questions of one key are the same, and the engine answers them once.
 
 Variants = Callable[[range], Tensor]  # ks -> altered copies of the batch, (len(ks), N, C, H, W); pure
 
@@ -137,9 +149,10 @@ class Logits:
 
     variants: Variants
     count: int = 1
+    key: str = ""
 
 
-SCORES = ("logit", "probability", "log_probability")
+SCORES = ("logit", "probability", "log_probability", "log_odds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +163,7 @@ class Scores:
     count: int = 1
     of: str = "logit"  # one of SCORES
     at: At | None = None
+    key: str = ""
 
 
 def whole(_: int, gradient: Tensor) -> Tensor:
@@ -192,7 +206,17 @@ class Walk:
     passes: int = 1  # what it costs for one image; those after the first are told to `network.tick`
 
 
-# What a method may say beside its maps.
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """A metric's question to the method itself, answered as (count, N): `take(k, its maps at variant k)`."""
+
+    variants: Variants
+    count: int
+    take: Callable[[int, Tensor], Tensor]  # of maps (N, C, H, W); gives (N,)
+    key: str = ""
+
+
+# What a method may say beside its maps, and a metric beside its value.
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +230,16 @@ class Explained:
     facts: Mapping[str, Tensor] = field(default_factory=dict)  # word -> (N,), such as a fit's R^2
 
 
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A metric's value and its parts, and where they are undefined."""
+
+    values: Tensor  # (N,) float64
+    parts: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (N,), as the metric's facts list them
+    invalid: Mapping[str, Tensor] = field(default_factory=dict)  # reason -> (N,) bool; values and parts become NaN
+
+
 Watch = Callable[[float, str], None]  # told the share done and what is running
-Question = Logits | Scores | Gradients | Features | Activations | Walk
-Asking = Generator[Question, Tensor, Tensor | Explained]  # what a method or metric that yields its questions is
+Question = Logits | Scores | Gradients | Features | Activations | Walk | Maps
+Asking = Generator[Question, Tensor, Tensor | Explained]  # what a method that yields its questions is
+Measuring = Generator[Question, Tensor, Tensor | Scored]  # and a metric

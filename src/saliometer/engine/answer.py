@@ -88,6 +88,7 @@ class Answers:
         if _place(question) == "":
             heard = self._once(question.variants(range(1))[0], targets, seen, places)
             return question.take(0, self._reached(heard.get(""))[1].clone())
+        assert isinstance(question, Gradients), "maps are asked of the method"
         return self._gradients(question, targets)
 
     def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], places: list[str]) -> Heard:
@@ -196,9 +197,7 @@ class Answers:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.no_grad():
                 try:
-                    found = question.walk(network, rows)
-                    network.settle()
-                    return (found,)
+                    return (network.walked(question.walk, rows),)
                 except RefusedError as error:
                     works = ", ".join(working(network.graph(images)))
                     raise UnfitError(f"{error}. Works on model '{self.model.name}': {works}") from error
@@ -214,6 +213,8 @@ class Answers:
         if of == "logit":
             return logits.gather(1, targets[:, None])[:, 0]
         odds = self._odds(logits, targets)
+        if of == "log_odds":
+            return odds
         return odds.sigmoid() if of == "probability" else F.logsigmoid(odds)
 
     def _surrogate(self, logits: Tensor, targets: Tensor, of: str) -> Tensor:

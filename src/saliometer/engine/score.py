@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from saliometer import registry
-from saliometer.engine.answer import Answers
+from saliometer.engine.answer import Answer, Answers
 from saliometer.engine.device import exact
 from saliometer.maps import checked, collapsed, complaints, dead
 from saliometer.registry import Entry, Spec
@@ -81,7 +81,10 @@ class Scores:
     notes: list[str]
 
 
-def drive(starts: Mapping[str, Callable[[], Any]], answers: Answers, targets: Tensor) -> dict[str, Any]:
+Answering = Callable[[Mapping[str, Question], Tensor], dict[str, Answer]]
+
+
+def drive(starts: Mapping[str, Callable[[], Any]], answers: Answering, targets: Tensor) -> dict[str, Any]:
     """Run everything to its result or Failure; what yields a question waits while those of all others are gathered."""
     results: dict[str, Any] = {}
     asking: dict[str, tuple[Asking, Question]] = {}  # generators with their open questions

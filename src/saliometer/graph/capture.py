@@ -6,7 +6,7 @@ ones that do not. What does not depend on the images is computed for real, once,
 """
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -65,16 +65,28 @@ class Step:
     @cached_property
     def inputs(self) -> tuple[int, ...]:
         """The steps it reads, each once, in the order of its arguments."""
-        found: dict[int, None] = {}
-        filled((self.args, self.kwargs), lambda ref: found.setdefault(ref.number))
-        return tuple(found)
+        return tuple(dict.fromkeys(_refs((self.args, self.kwargs))))
 
-    def __call__(self, values: dict[int, Any]) -> Any:
+    @cached_property
+    def _flat(self) -> bool:
+        """Whether no Ref hides inside a list or among the keywords."""
+        return sum(isinstance(one, Ref) for one in self.args) == len(_refs((self.args, self.kwargs)))
+
+    def __call__(self, values: Mapping[int, Any]) -> Any:
+        if self._flat:
+            return self.call(*[values[a.number] if type(a) is Ref else a for a in self.args], **self.kwargs)
         args, kwargs = filled((self.args, self.kwargs), lambda ref: values[ref.number])
         return self.call(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"'{self.op}' in '{self.place}'" if self.place else f"'{self.op}'"
+
+
+def _refs(value: Any) -> list[int]:
+    """The steps that nested arguments name, in their order."""
+    found: list[int] = []
+    filled(value, lambda ref: found.append(ref.number))
+    return found
 
 
 def filled(value: Any, fill: Callable[[Ref], Any]) -> Any:

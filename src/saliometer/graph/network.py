@@ -35,14 +35,18 @@ AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.WeakKeyDictionary()
 
 
-@dataclass(frozen=True, eq=False)
+class StaleError(UnfitError):
+    """A network was changed in a way that its state does not show; what was captured of it is forgotten."""
+
+
+@dataclass(eq=False)
 class _Twin:
     """One image's logits by a graph that was run, and by the network itself."""
 
     graph: Graph
     image: Tensor
     found: Tensor
-    own: Tensor | None  # to be found
+    own: Tensor | None = None  # to be found
 
 
 class Network:
@@ -58,24 +62,56 @@ class Network:
         self.net, self.logits = net, logits
         self.room = room  # how many images fit into one pass
         self.tick = tick  # told how many images have gone through
-        self._counts: Counter[str] = Counter()  # of the nonlinear operations that the network itself was seen to run
+        self._counts: Counter[str] | None = None  # of the nonlinear operations that the network itself was seen to run
+        self._renewed = False  # what was captured before was forgotten
         self._twins: list[_Twin] = []
 
+    def walked(self, walk: Callable[["Network", slice], Tensor], rows: slice) -> Tensor:
+        """What a walk finds, compared with the network itself; done again if the network was another one by then."""
+        found = self._tried(walk, rows)
+        if found is None:
+            found = walk(self, rows)
+        self.settle()
+        return found
+
+    def _tried(self, walk: Callable[["Network", slice], Tensor], rows: slice) -> Tensor | None:
+        try:
+            return walk(self, rows)
+        except StaleError:
+            return None
+        except ValueError:
+            if not self._stale():
+                raise
+            return None
+
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
-        """A pass, for `settle` to compare with the network itself; `fold` puts batch norms into the weights before."""
+        """A pass, to be compared with the network itself later; `fold` puts batch norms into the weights before."""
         graph = self.graph(images)
-        forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
-        own = None
-        if not self._counts:
-            own, self._counts = self._own(images[:1])  # while a GPU is at work on the pass
-        if self._counts != graph.facts["nonlinear"]:  # the network was changed in a way that its state does not show
-            _captured.pop(self.net)
-            graph = self.graph(images)
-            self._check(self._counts, graph.facts["nonlinear"])
-            forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep)
+        forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
-            self._twins.append(_Twin(graph, images[:1], forward.logits[:1], own))
+            self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
         return forward
+
+    def _check(self) -> None:
+        """For the end of a walk, when a GPU has its work: what the network itself runs is counted meanwhile."""
+        if self._stale():
+            raise StaleError(f"{type(self.net).__name__} was changed since it was captured: try again")
+
+    def _stale(self) -> bool:
+        """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
+        if self._twins and self._counts is None:
+            first = self._twins[0]
+            first.own, self._counts = self._own(first.image)
+        counts = (twin.graph.facts["nonlinear"] for twin in self._twins)
+        other = next((found for found in counts if found != self._counts), None)
+        if other is None:
+            return False
+        _captured.pop(self.net, None)
+        self._twins.clear()
+        if self._renewed:
+            raise UnfitError(self._difference(self._counts or Counter(), other))
+        self._renewed = True
+        return True
 
     def _own(self, images: Tensor) -> tuple[Tensor, Counter[str]]:
         """What the network itself gives for an image, and the nonlinear operations that it runs."""
@@ -86,15 +122,13 @@ class Network:
                 logits = self.logits(leaf.clone())
         return logits.detach(), counter.seen
 
-    def _check(self, wanted: Counter[str], came: Counter[str]) -> None:
-        for op in sorted(wanted | came):
-            if wanted[op] != came[op]:
-                raise UnfitError(
-                    f"{type(self.net).__name__} runs '{op}' {wanted[op]} times, but {came[op]} were caught, {INSTEAD}"
-                )
+    def _difference(self, wanted: Counter[str], came: Counter[str]) -> str:
+        op = next(op for op in sorted(wanted | came) if wanted[op] != came[op])
+        return f"{type(self.net).__name__} runs '{op}' {wanted[op]} times, but {came[op]} were caught, {INSTEAD}"
 
     def settle(self) -> None:
         """Raise unless the passes so far agree with the network itself; once at the end, for it waits for a GPU."""
+        self._check()
         twins, self._twins = self._twins, []
         for twin in twins:
             with torch.no_grad():

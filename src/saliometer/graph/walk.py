@@ -22,8 +22,17 @@ class RefusedError(UnfitError):
 class Pass:
     """A forward pass over a graph, each step cut off from the one before, so that signals can be sent back over it."""
 
-    def __init__(self, graph: Graph, images: Tensor, *, slopes: bool = True, keep: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        images: Tensor,
+        *,
+        slopes: bool = True,
+        keep: bool = False,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.graph, self.keep = graph, keep  # `keep`: signals can be sent back more than once
+        self.check = check  # raises if the graph is not to be believed; asked once a walk is done
         self._done: dict[int, Done] = {}
         with torch.inference_mode(False), torch.set_grad_enabled(slopes):
             start = images.clone() if images.is_inference() else images
@@ -179,6 +188,7 @@ def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = 
     reached = signals.get(0)
     if reached is None:
         raise ValueError("no signal reaches the images from the logits")
+    forward.check()
     return reached  # type: ignore[no-any-return]
 
 

@@ -38,28 +38,40 @@ class Books:
     """Where relevance goes that does not reach the inputs: to biases, to the stabiliser, or lost at a zero."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, Tensor] = {}
-        self.most: dict[str, Tensor] = {}
+        self._parts: dict[str, list[Tensor]] = {}
+        self._most: dict[str, list[Tensor]] = {}
+        self.checks: list[Callable[[], None]] = []  # that wait for a GPU, so they are made when the walk is over
 
     def note(self, fact: str, values: Tensor) -> None:
         """Keep the largest size of each image's values."""
-        most = torch.linalg.vector_norm(values.flatten(1), torch.inf, dim=1).double()
-        self.most[fact] = torch.maximum(self.most[fact], most) if fact in self.most else most
+        self._most.setdefault(fact, []).append(torch.linalg.vector_norm(values.flatten(1), torch.inf, dim=1))
 
     def add(self, part: str, amounts: Tensor) -> None:
-        total = amounts.flatten(1).sum(1, dtype=torch.float64)
-        images = len(next(iter(self.parts.values()), total))
-        if len(total) % images:
-            raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
-        total = total.view(images, -1).sum(1)
-        self.parts[part] = self.parts[part] + total if part in self.parts else total
+        """Sums over places, which are short, are made as they come; those over channels and layers in `totals`."""
+        places = tuple(range(2, amounts.ndim))
+        self._parts.setdefault(part, []).append((amounts.sum(places) if places else amounts).flatten(1))
 
     def add_bias(self, quotient: Tensor, bias: Tensor) -> None:
         """What a bias gets; where it has one value for each channel, the quotient is summed first, which reads less."""
         if bias.ndim == quotient.ndim - 1 == 3:
-            self.add("bias", quotient.sum((2, 3), dtype=torch.float64) * bias.flatten())
+            self.add("bias", quotient.sum((2, 3)) * bias.flatten())
         elif bias.ndim:
             self.add("bias", quotient * bias)
+
+    def totals(self, images: int) -> dict[str, Tensor]:
+        """(images,) float64 for each part."""
+        return {part: _rows(some, images).sum(1, dtype=torch.float64) for part, some in self._parts.items()}
+
+    def largest(self, images: int) -> dict[str, Tensor]:
+        """(images,) float64 for each fact."""
+        return {fact: _rows(some, images).amax(1).double() for fact, some in self._most.items()}
+
+
+def _rows(values: Sequence[Tensor], images: int) -> Tensor:
+    """Side by side, (images, ...)."""
+    if any(len(one) % images for one in values):
+        raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
+    return torch.cat([one.reshape(images, -1) for one in values], 1)
 
 
 Pairs = Sequence[tuple[Tensor, Tensor]]  # activations and weights
@@ -118,13 +130,15 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
     def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
         total = here.output
         if epsilon:
-            width = total.new_tensor(epsilon)
+            width = total.new_full((), epsilon)
             if scale == "rms":
                 width = width * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
             stabiliser = torch.copysign(width, total)
             whole = total + stabiliser  # never 0, unless a layer's own size is
             quotient = over(relevance, whole, books) if scale == "rms" else relevance / whole
             books.add("epsilon", quotient * stabiliser)
+        elif rectified(here.graph)[here.step.number]:  # no relevance where the sum is not positive, so none is lost
+            quotient = relevance / total.clamp(min=torch.finfo(total.dtype).tiny)
         else:
             quotient = over(relevance, total, books)
         books.add_bias(quotient, constant_of(here))
@@ -215,17 +229,21 @@ def z_box(low: Tensor, high: Tensor) -> Part:
     def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
         activations, weights = here.inputs[0], weights_of(here.step)
         least, most = bounds_there(here, low, high)
-        wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
-        if bool(wrong.any()):
-            raise ValueError(
-                f"images reach from {float(activations.min()):.3g} to {float(activations.max()):.3g}, beyond the "
-                f"bounds {float(least.min()):.3g} to {float(most.max()):.3g} that this rule needs: say how images are "
-                "normalised (explain's mean= and std=), or give pixels in [0, 1]"
-            )
+        books.checks.append(partial(_within, activations, least, most))
         pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
         return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
 
     return rule
+
+
+def _within(activations: Tensor, least: Tensor, most: Tensor) -> None:
+    wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
+    if bool(wrong.any()):
+        raise ValueError(
+            f"images reach from {float(activations.min()):.3g} to {float(activations.max()):.3g}, beyond the "
+            f"bounds {float(least.min()):.3g} to {float(most.max()):.3g} that this rule needs: say how images are "
+            "normalised (explain's mean= and std=), or give pixels in [0, 1]"
+        )
 
 
 def ones_there(here: Here) -> Tensor:
@@ -282,7 +300,10 @@ def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 def added(here: Here, relevance: Tensor, books: Books) -> Signals:
     """A sum of branches: each its part; where large ones cancel, their shares blow up, and the books say how far."""
-    total = here.output.masked_fill((here.output == 0) | (relevance == 0), torch.inf)
+    open_ = relevance != 0
+    if not rectified(here.graph)[here.step.number]:
+        open_ &= here.output != 0
+    total = here.output.where(open_, torch.inf)
     for value in here.inputs:
         books.note("largest_share", value / total)
     return z()(here, relevance, books)
@@ -387,7 +408,7 @@ def _booked(part: Part, books: Books, here: Here, signal: Tensor) -> Signals:
 
 def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = False) -> Asking:
     """Relevance of every input value, starting from the target's logit; what does not arrive is accounted for."""
-    told: list[tuple[Tensor, Books]] = []
+    told: list[tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]] = []  # starts, parts of the books, largest sizes
 
     def run(network: Network, rows: slice) -> Tensor:
         forward, books = network.run(batch.images[rows], fold=True), Books()
@@ -395,15 +416,17 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
         start = forward.logits.gather(1, targets)
         start = start.relu() if positive else start
         found = walk(forward, torch.zeros_like(forward.logits).scatter_(1, targets, start), bound(parts, books))
-        told.append((start[:, 0].double(), books))
+        for check in books.checks:
+            check()
+        told.append((start[:, 0].double(), books.totals(len(start)), books.largest(len(start))))
         return found
 
     maps = yield Walk(batch.images, run)
-    start = torch.cat([one for one, _ in told])
-    names, noted = ({name for _, books in told for name in getattr(books, kind)} for kind in ("parts", "most"))
+    start = torch.cat([one for one, _, _ in told])
+    names, noted = ({name for one in told for name in one[kind]} for kind in (1, 2))
     names |= {"bias", "lost"}
-    facts = {name: torch.cat([b.parts.get(name, torch.zeros_like(s)) for s, b in told]) for name in sorted(names)}
-    largest = {name: torch.cat([b.most.get(name, torch.zeros_like(s)) for s, b in told]) for name in noted}
+    facts = {name: torch.cat([parts.get(name, torch.zeros_like(s)) for s, parts, _ in told]) for name in sorted(names)}
+    largest = {name: torch.cat([most.get(name, torch.zeros_like(s)) for s, _, most in told]) for name in noted}
     missing = start - maps.double().flatten(1).sum(1)
     closing = missing - sum(facts.values(), start=torch.zeros_like(start))
     flags = {"zero_gradient": (maps == 0).flatten(1).all(1)}

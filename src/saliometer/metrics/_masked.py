@@ -1,0 +1,51 @@
+"""What the metrics that multiply an image by its map share: the target's score before and after."""
+
+from collections.abc import Generator
+
+import torch
+from torch import Tensor
+
+from saliometer.perturb import filled, masked
+from saliometer.registry import one_of
+from saliometer.types import Question, Samples, Scores, Subject, unaltered
+
+SPACES = {"raw": "black", "normalised": "zero"}  # what is shown where a map is 0: black pixels, or the mean's grey
+
+
+def blank(samples: Samples, subject: Subject, space: str) -> Tensor:
+    """Images without evidence, in the model's input space."""
+    return filled(subject.model, samples.batch.images, SPACES[one_of("space", space, SPACES)])
+
+
+def own_odds(samples: Samples) -> Generator[Question, Tensor, Tensor]:
+    """(N,) float64: the log-odds of the target on the image itself."""
+    found = yield Scores(unaltered(samples.batch.images), of="log_odds", key="image")
+    return found[0].double()
+
+
+def both_odds(
+    maps: Tensor, samples: Samples, subject: Subject, space: str
+) -> Generator[Question, Tensor, tuple[Tensor, Tensor]]:
+    """(N,) float64 twice: the log-odds of the target on the image, and on the image multiplied by its map.
+
+    From log-odds z come p = sigmoid(z) and 1 - p = sigmoid(-z), both right to the last digit however sure a model is.
+    """
+    images, empty = samples.batch.images, blank(samples, subject, space)
+    before = yield from own_odds(samples)
+    shown = masked(images, maps[:, None].to(images.dtype), empty)
+    after = yield Scores(unaltered(shown), of="log_odds", key=f"masked {space}")
+    return before, after[0].double()
+
+
+def drop(before: Tensor, after: Tensor) -> Tensor:
+    """How much of a probability is lost, 0 where none is: log-odds in, a share out."""
+    return (before.sigmoid() - after.sigmoid()).clamp(min=0) / before.sigmoid()
+
+
+def gain(before: Tensor, after: Tensor) -> Tensor:
+    """How much of what is missing to certainty is won, 0 where nothing is."""
+    return (before.neg().sigmoid() - after.neg().sigmoid()).clamp(min=0) / before.neg().sigmoid().clamp(min=1e-12)
+
+
+def rises(before: Tensor, after: Tensor) -> Tensor:
+    return (after > before).to(torch.float64)
