@@ -5,7 +5,9 @@
 The floor is the count of passes that a method needs (forward F and backward B, for one image) over the network's best
 throughput in the same process and precision, found over batch sizes and memory formats. A method is timed through
 `saliometer.explain`, warm: one call goes before, so that captured networks, kernels and superpixels are there. Methods
-whose time is linear in their draws or steps take fewer of them, and so do their floors and peers.
+whose time is linear in their draws or steps take fewer of them, and so do their floors and peers. A table's columns:
+method, passes, images, floor, ours, ours over the floor, the best peer with its time and how much faster we are, and
+the same for the best peer as they come, with the batches they take by themselves; all times in ms an image.
 """
 
 import argparse
@@ -266,7 +268,9 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
     ours = 1e3 * measured(case, given, device)
     others = peered(case, given, device) if with_peers else {}
     timed = {name: took for name, took in others.items() if isinstance(took, float)}
-    best = min(timed, key=lambda name: timed[name], default="")
+    best = min(timed, key=timed.__getitem__, default="")
+    plain = timed.keys() & {peer.name for peer in peers.of(case.method) if not peer.tuned}
+    as_they_come = min(sorted(plain), key=timed.__getitem__, default="")
     return {
         "method": case.method,
         "params": case.params,
@@ -276,6 +280,8 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
         "peers": others,
         "best_peer": best,
         "faster": timed[best] / ours if best else None,
+        "best_as_they_come": as_they_come,
+        "faster_as_they_come": timed[as_they_come] / ours if as_they_come else None,
     }
 
 
@@ -298,7 +304,7 @@ def superpixels(given: Setting) -> dict[str, float]:
 
 def shown(row: dict[str, Any]) -> str:
     """A line of docs/speed.md's tables."""
-    peer = row["best_peer"]
+    peer, plain = row["best_peer"], row["best_as_they_come"]
     said = {
         "method": str(row["method"]) + "".join(f", {key}={value}" for key, value in row["params"].items()),
         "passes": row["passes"],
@@ -309,6 +315,8 @@ def shown(row: dict[str, Any]) -> str:
         "peer": peer or "; ".join(f"{name} {why}" for name, why in row["peers"].items()),
         "its": f"{row['peers'][peer]:.3g}" if peer else "",
         "faster": f"{row['faster']:.1f}" if peer else "",
+        "as they come": f"{plain.removesuffix(', its defaults')} {row['peers'][plain]:.3g}" if plain else "",
+        "faster then": f"{row['faster_as_they_come']:.1f}" if plain else "",
     }
     return "| " + " | ".join(map(str, said.values())) + " |"
 

@@ -1,4 +1,4 @@
-"""The same methods as other libraries offer them, in the settings that are fastest for them."""
+"""The same methods as other libraries offer them, in the settings that are fastest for them and as they come."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,6 +55,7 @@ class Peer:
     name: str
     ready: Ready
     images: int = 0  # that it is timed on; 0 takes as many as ours
+    tuned: bool = False  # given batches that are better for it than those it takes by itself
 
 
 def of(method: str) -> list[Peer]:
@@ -142,18 +143,23 @@ def captum_guided_cam(asked: Asked) -> Callable[[], object]:
     return lambda: method.attribute(asked.images, asked.targets, interpolate_mode="bilinear")
 
 
-def captum_occlusion(asked: Asked) -> Callable[[], object]:
-    from captum.attr import Occlusion
+def captum_occlusion(rows: int) -> Ready:
+    """With so many rows in a pass, or one window of every image where that is more."""
 
-    method, side = Occlusion(asked.net), asked.images.shape[2]
-    window, stride = round(side / 7), round(side / 28)
-    together = max(1, 4 * BATCH // len(asked.images))
-    return lambda: method.attribute(
-        asked.images, (3, window, window), (3, stride, stride), target=asked.targets, perturbations_per_eval=together
-    )
+    def ready(asked: Asked) -> Callable[[], object]:
+        from captum.attr import Occlusion
+
+        method, side = Occlusion(asked.net), asked.images.shape[2]
+        window, stride = (3, *[round(side / 7)] * 2), (3, *[round(side / 28)] * 2)
+        together = max(1, rows // len(asked.images))
+        return lambda: method.attribute(
+            asked.images, window, stride, target=asked.targets, perturbations_per_eval=together
+        )
+
+    return ready
 
 
-def captum_segments(name: str) -> Ready:
+def captum_segments(name: str, together: int) -> Ready:
     """Lime or KernelShap, of one image at a time with its superpixels made before."""
 
     def ready(asked: Asked) -> Callable[[], object]:
@@ -166,7 +172,7 @@ def captum_segments(name: str) -> Ready:
                 target=asked.targets[place : place + 1],
                 feature_mask=labels[place : place + 1, None],
                 n_samples=asked.params["samples"],
-                perturbations_per_eval=BATCH,
+                perturbations_per_eval=together,
             )
         )
 
@@ -176,7 +182,9 @@ def captum_segments(name: str) -> Ready:
 # pytorch-grad-cam
 
 
-def grad_cam(name: str, batch: int = 0) -> Ready:
+def grad_cam(name: str, batch: int = 0, single: bool = False) -> Ready:
+    """`batch` is for those that mask the image many times; `single` gives them one image at a time."""
+
     def ready(asked: Asked) -> Callable[[], object]:
         import pytorch_grad_cam
         import tqdm
@@ -188,6 +196,8 @@ def grad_cam(name: str, batch: int = 0) -> Ready:
         if batch:
             method.batch_size = batch
         targets = [ClassifierOutputTarget(target) for target in asked.targets.tolist()]
+        if single:
+            return asked.each(lambda place: method(asked.images[place : place + 1], targets[place : place + 1]))
         return lambda: method(asked.images, targets)
 
     return ready
@@ -295,28 +305,31 @@ def _mended() -> None:
 # lime, and RISE as its repository does it
 
 
-def lime(asked: Asked) -> Callable[[], object]:
-    from lime.lime_image import LimeImageExplainer
+def lime(batch: int) -> Ready:
+    def ready(asked: Asked) -> Callable[[], object]:
+        from lime.lime_image import LimeImageExplainer
 
-    labels = asked.labels().cpu().numpy()
+        labels = asked.labels().cpu().numpy()
 
-    def probabilities(pixels: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            return asked.net(asked.rows(np.asarray(pixels, dtype=np.float32))).softmax(1).cpu().numpy()
+        def probabilities(pixels: np.ndarray) -> np.ndarray:
+            with torch.no_grad():
+                return asked.net(asked.rows(np.asarray(pixels, dtype=np.float32))).softmax(1).cpu().numpy()
 
-    def explained(place: int) -> object:
-        return LimeImageExplainer(random_state=0).explain_instance(
-            asked.pixels(place).astype(np.double),
-            probabilities,
-            labels=(int(asked.targets[place]),),
-            top_labels=None,
-            num_samples=asked.params["samples"],
-            batch_size=BATCH,
-            segmentation_fn=lambda _: labels[place],
-            progress_bar=False,
-        )
+        def explained(place: int) -> object:
+            return LimeImageExplainer(random_state=0).explain_instance(
+                asked.pixels(place).astype(np.double),
+                probabilities,
+                labels=(int(asked.targets[place]),),
+                top_labels=None,
+                num_samples=asked.params["samples"],
+                batch_size=batch,
+                segmentation_fn=lambda _: labels[place],
+                progress_bar=False,
+            )
 
-    return asked.each(explained)
+        return asked.each(explained)
+
+    return ready
 
 
 def rise(asked: Asked) -> Callable[[], object]:
@@ -362,8 +375,10 @@ PEERS: list[tuple[str, Peer]] = [
     ("hires_cam", Peer("pytorch-grad-cam", grad_cam("HiResCAM"))),
     ("layer_cam", Peer("pytorch-grad-cam", grad_cam("LayerCAM"))),
     ("xgrad_cam", Peer("pytorch-grad-cam", grad_cam("XGradCAM"))),
-    ("score_cam", Peer("pytorch-grad-cam", grad_cam("ScoreCAM", BATCH), images=2)),
-    ("ablation_cam", Peer("pytorch-grad-cam", grad_cam("AblationCAM", BATCH), images=2)),
+    ("score_cam", Peer("pytorch-grad-cam", grad_cam("ScoreCAM", BATCH), images=2, tuned=True)),
+    ("score_cam", Peer("pytorch-grad-cam, its defaults", grad_cam("ScoreCAM", single=True), images=2)),
+    ("ablation_cam", Peer("pytorch-grad-cam", grad_cam("AblationCAM", BATCH), images=2, tuned=True)),
+    ("ablation_cam", Peer("pytorch-grad-cam, its defaults", grad_cam("AblationCAM", single=True), images=2)),
     ("lrp_z", Peer("zennit", zennit_everywhere(1e-6))),
     ("lrp_epsilon", Peer("zennit", zennit_everywhere(1.0))),
     ("lrp_z lrp_epsilon", Peer("Captum", captum("LRP"))),
@@ -376,15 +391,23 @@ PEERS: list[tuple[str, Peer]] = [
     ("deep_shap", Peer("Captum", captum_deep_shap)),
     ("smooth_grad", Peer("Captum", captum_noise("smoothgrad"))),
     ("var_grad", Peer("Captum", captum_noise("vargrad"))),
-    ("integrated_gradients", Peer("Captum", captum("IntegratedGradients", n_steps=50, internal_batch_size=BATCH))),
+    ("integrated_gradients",
+     Peer("Captum", captum("IntegratedGradients", n_steps=50, internal_batch_size=BATCH), tuned=True)),
+    ("integrated_gradients", Peer("Captum, its defaults", captum("IntegratedGradients"), images=1)),
     ("ig_smooth_grad", Peer("Captum", captum_noise("smoothgrad", "IntegratedGradients"))),
     ("expected_gradients", Peer("Captum", captum_shap)),
-    ("blur_ig", Peer("PAIR saliency", pair("BlurIG", steps="steps"), images=1)),
+    ("blur_ig", Peer("PAIR saliency", pair("BlurIG", steps="steps"), images=1, tuned=True)),
+    ("blur_ig", Peer("PAIR saliency, its defaults", pair("BlurIG", False, steps="steps"), images=1)),
     ("guided_ig", Peer("PAIR saliency", pair("GuidedIG", False, x_steps="steps"), images=2)),
-    ("xrai", Peer("PAIR saliency", pair("XRAI"), images=1)),
-    ("occlusion", Peer("Captum", captum_occlusion)),
-    ("lime", Peer("lime", lime, images=2)),
-    ("lime", Peer("Captum", captum_segments("Lime"), images=2)),
-    ("kernel_shap", Peer("Captum", captum_segments("KernelShap"), images=2)),
-    ("rise", Peer("RISE's loop", rise, images=4)),
+    ("xrai", Peer("PAIR saliency", pair("XRAI"), images=1, tuned=True)),
+    ("xrai", Peer("PAIR saliency, its defaults", pair("XRAI", False), images=1)),
+    ("occlusion", Peer("Captum", captum_occlusion(4 * BATCH), tuned=True)),
+    ("occlusion", Peer("Captum, its defaults", captum_occlusion(1), images=1)),
+    ("lime", Peer("lime", lime(BATCH), images=2, tuned=True)),
+    ("lime", Peer("lime, its defaults", lime(10), images=2)),
+    ("lime", Peer("Captum", captum_segments("Lime", BATCH), images=2, tuned=True)),
+    ("lime", Peer("Captum, its defaults", captum_segments("Lime", 1), images=1)),
+    ("kernel_shap", Peer("Captum", captum_segments("KernelShap", BATCH), images=2, tuned=True)),
+    ("kernel_shap", Peer("Captum, its defaults", captum_segments("KernelShap", 1), images=1)),
+    ("rise", Peer("RISE's loop", rise, images=4)),  # as its repository has it: 100 masks in a pass
 ]  # fmt: skip

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from saliometer.engine.audit import audit
     from saliometer.engine.bench import bench
     from saliometer.engine.explain import explain
     from saliometer.registry import method, metric, model, task
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Batch", "Features", "Gradients", "Logits", "Model", "Samples", "__version__", "bench", "explain", "method",
-    "metric", "model", "task",
+    "Batch", "Features", "Gradients", "Logits", "Model", "Samples", "__version__", "audit", "bench", "explain",
+    "method", "metric", "model", "task",
 ]  # fmt: skip
 _HOMES = {
+    "engine.audit": ("audit",),
     "engine.bench": ("bench",),
     "engine.explain": ("explain",),
     "registry": ("method", "metric", "model", "task"),

@@ -16,9 +16,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Measures whether saliency maps tell the truth, on models whose reasoning is known.\n\n"
-    "Start with `saliometer bench`: it scores every quick method on seven models and writes a report. Your own method "
-    "joins with `saliometer bench --method my_file.py:my_method`.",
+    help="Measures whether saliency maps tell the truth.\n\n"
+    "Start with `saliometer bench`: it scores every quick method on seven models whose reasoning is known, and writes "
+    "a report. Your own method joins with `saliometer bench --method my_file.py:my_method`.\n\n"
+    "`saliometer audit --model resnet50 --images photos/` says which methods hold up on your model and images.",
 )
 
 Settings = Annotated[
@@ -162,6 +163,128 @@ def bench(
         raise typer.Exit(1)
 
 
+@app.command()
+@_plainly
+def audit(
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A torchvision or timm name (`resnet50`, `timm:vit_tiny_patch16_224`), `efficientnet_lite0`, or your "
+            "own as `module.py:build`.",
+            show_default=False,
+        ),
+    ],
+    images: Annotated[
+        str,
+        typer.Option(
+            help="A folder of pictures, a folder per class, a CSV (columns file, label, mask), an npz, or a "
+            "torchvision data set as `cifar10:ROOT`.",
+            show_default=False,
+        ),
+    ],
+    labels: Annotated[Path | None, typer.Option(help="A CSV with columns file and class_index (or label).")] = None,
+    masks: Annotated[
+        Path | None, typer.Option(help="A folder of masks named like the pictures, 255 the object.")
+    ] = None,
+    method: Annotated[
+        list[str],
+        typer.Option(help="As for bench; repeat for several, `all` for every one. Controls always come along."),
+    ] = [],  # noqa: B006
+    metric: Annotated[
+        list[str],
+        typer.Option(help="A metric, e.g. `insertion(steps=224)`; repeat for several. `saliometer list metrics`."),
+    ] = [],  # noqa: B006
+    preset: Annotated[str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose.")] = "",
+    full: Annotated[bool, typer.Option("--full", help="Every method and every metric, in full.")] = False,
+    target: Annotated[
+        str, typer.Option(help="The class to explain: predicted, label, or least (probable).")
+    ] = "predicted",
+    normalisation: Annotated[
+        list[str],
+        typer.Option(
+            help="How maps are brought to [0, 1]: abs_max_minmax, abs_joint_minmax, signed_max_minmax or "
+            "signed_joint_minmax; repeat for several, then see `compare-definitions`."
+        ),
+    ] = ["abs_max_minmax"],  # noqa: B006
+    constant: Annotated[str, typer.Option(help="What a constant map counts as: invalid, ones or zeros.")] = "invalid",
+    maps: Annotated[list[str], typer.Option(help="NAME=file.npz: maps made elsewhere, as array `maps`.")] = [],  # noqa: B006
+    weights: Annotated[Path | None, typer.Option(help="Your weights: safetensors or a state dict.")] = None,
+    mean: Annotated[str, typer.Option(help="The model's input mean, e.g. 0.485,0.456,0.406.")] = "",
+    std: Annotated[str, typer.Option(help="The model's input standard deviation.")] = "",
+    size: Annotated[int, typer.Option(help="The side of the model's input; 0 takes it from the weights.")] = 0,
+    output: Annotated[str, typer.Option(help="What the model gives out: logit, probability, or auto to see.")] = "auto",
+    multilabel: Annotated[bool, typer.Option("--multilabel", help="Each class by itself, with a sigmoid.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
+    memory: Annotated[float, typer.Option(help="The most memory to take, in GiB; 0 takes what is free.")] = 0.0,
+    limit: Limit = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; the same command goes on there. Default: under runs/.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which saliency methods hold up on your own model and images, and write a report.
+
+    - `saliometer audit --model resnet50 --images photos/` takes the quick methods and nine metrics;
+    - `--metric road --metric monotonicity` asks for others, `--full` for all;
+    - `--method my_file.py:my_method` puts yours beside the known ones.
+    """
+    from saliometer.engine.audit import audit as run_audit
+    from saliometer.progress import progress
+    from saliometer.report.audit_page import write as write_report
+    from saliometer.show_audit import announce, show
+
+    with progress() as watch:
+        outcome = run_audit(
+            model, images, labels, methods=method, metrics=metric, target=target, full=full, preset=preset,
+            normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks, weights=weights,
+            mean=_numbers("mean", mean), std=_numbers("std", std), size=size, output=output, multilabel=multilabel,
+            limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory, out=out, watch=watch,
+            tell=lambda *about: _say(announce(*about)),
+        )  # fmt: skip
+    page = write_report(outcome.run) if outcome.run.finished_any() else None
+    if as_json:
+        print(json.dumps({**outcome.as_dict(), "report": str(page) if page else None}, indent=1))
+    else:
+        show(outcome, page)
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...] | None:
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else None
+    except ValueError:
+        raise ValueError(f"--{name} {text}: wanted numbers like 0.485,0.456,0.406") from None
+
+
+@app.command(name="compare-definitions")
+@_plainly
+def compare_definitions(
+    run: RunFolder,
+    metric: Annotated[list[str], typer.Option(help="Only these metrics; repeat for several.")] = [],  # noqa: B006
+    as_json: AsJson = False,
+) -> None:
+    """Show how the order of methods moves between the definitions of a metric that a run holds.
+
+    Make such a run with `saliometer audit --normalisation abs_max_minmax --normalisation signed_joint_minmax`, with one
+    metric asked for twice (`--metric "average_drop(space=raw)" --metric "average_drop(space=normalised)"`), or with
+    `saliometer bench --definition clean --definition authors`.
+    """
+    from saliometer.engine.run import opened
+    from saliometer.judgement import columns, moves
+    from saliometer.show_audit import show_moves
+
+    found = moves(columns(opened(run).rows(), metric))
+    if not found:
+        raise ValueError(f"the run '{run}' holds one definition of each metric: run it with several, see --help")
+    if as_json:
+        print(json.dumps([vars(move) for move in found], indent=1))
+    else:
+        show_moves(found)
+
+
 def _named_files(given: list[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for text in given:
@@ -269,9 +392,11 @@ def report(
 ) -> None:
     """Write a run's report again, from its rows and thumbnails alone."""
     from saliometer.engine.run import opened
-    from saliometer.report.page import write as write_report
+    from saliometer.report import audit_page, page
 
-    print(write_report(opened(run), out))
+    there = opened(run)
+    audited = there.manifest["request"].get("kind") == "audit"
+    print((audit_page if audited else page).write(there, out))
 
 
 @app.command()

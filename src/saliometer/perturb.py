@@ -12,6 +12,8 @@ from saliometer.types import Model
 FILLS = ("zero", "black", "white", "mean", "blur", "uniform")
 SHARED = ("zero", "black", "white", "mean")  # the same for every image
 BLUR = 0.1  # the standard deviation of the fill `blur`, as a share of the image's shorter side
+KERNELS = ("rise", "true_gaussian")
+WINDOW, SPREAD = 11, 5.0  # of those kernels: pixels along a side, and the standard deviation
 
 
 def filled(
@@ -65,19 +67,51 @@ def blurred(images: Tensor, sigma: float, *, border: str = "reflect", truncate: 
     return rows @ images @ columns.T
 
 
+def unfocused(images: Tensor, kernel: str) -> Tensor:
+    """Images blurred by an 11x11 window, zero beyond the border: where RISE's insertion starts.
+
+    `true_gaussian` is a Gaussian of sigma 5 cut to the window. `rise` is what the authors' code makes of it: mirrored
+    at the window's edges its tails fold back, and the window is nearly flat.
+    """
+    one_of("kernel", kernel, KERNELS)
+    kind = images.dtype, images.device
+    rows, columns = (_window(size, kernel, *kind) for size in images.shape[-2:])
+    return rows @ images @ columns.T
+
+
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)  # kept for callers in any mode
 def _smoothing(
     size: int, sigma: float, border: str, truncate: float, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     """(size, size): the blur along one side as a matrix, so that any reach and border is one product."""
-    reach = int(truncate * sigma + 0.5)  # as scipy rounds it
-    offsets = torch.arange(-reach, reach + 1)
-    taps = (-0.5 * (offsets.double() / (sigma or 1.0)).square()).exp()
-    places = torch.arange(size)[:, None] + offsets
+    return _banded(size, _taps(sigma, int(truncate * sigma + 0.5)), border).to(device, dtype)  # rounded as scipy does
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _window(size: int, kernel: str, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(size, size): one of KERNELS along one side."""
+    taps = _taps(SPREAD, WINDOW // 2)
+    if kernel == "rise":
+        taps = _banded(WINDOW, _taps(SPREAD, int(4 * SPREAD)), "mirror")[:, WINDOW // 2]
+    return _banded(size, taps, "zero").to(device, dtype)
+
+
+def _taps(sigma: float, reach: int) -> Tensor:
+    """(2 reach + 1,) float64, of sum 1."""
+    taps = (-0.5 * (torch.arange(-reach, reach + 1).double() / (sigma or 1.0)).square()).exp()
+    return taps / taps.sum()
+
+
+def _banded(size: int, taps: Tensor, border: str) -> Tensor:
+    """(size, size) float64: a convolution as a matrix; `mirror` repeats the edge pixels, `reflect` does not."""
+    reach = len(taps) // 2
+    places = torch.arange(size)[:, None] + torch.arange(-reach, reach + 1)
     if border == "reflect":
         period = max(2 * (size - 1), 1)
         places = torch.minimum(places % period, -places % period)
-    weights = taps / taps.sum() * ((places >= 0) & (places < size))
-    matrix = torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, places.clamp(0, size - 1), weights)
-    return matrix.to(device, dtype)
+    if border == "mirror":
+        places = torch.minimum(places % (2 * size), (-1 - places) % (2 * size))
+    weights = taps * ((places >= 0) & (places < size))
+    return torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, places.clamp(0, size - 1), weights)

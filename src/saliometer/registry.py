@@ -41,6 +41,7 @@ class Facts:
     reads: str = ""  # what a metric of the battery reads of an attribution (maps.STAGES)
     parts: Mapping[str, str] = field(default_factory=dict)  # what it gives beside its value -> 'higher' or 'lower'
     reexplains: bool = False  # a metric that calls the method again
+    descriptive: bool = False  # a metric that says what an image or map is like, not how good it is
     degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric
     needs: tuple[int, ...] = ()  # the roles that an image must show to be scored by a metric; else NaN, with a note

@@ -270,6 +270,34 @@ def test_a_flag_that_changes_the_forward_is_noticed(where, method):
     assert not torch.allclose(before, after, rtol=1e-2)
 
 
+@pytest.mark.parametrize("method", ["lrp_gamma", "deeplift_rescale", "deeplift_reveal_cancel", "deep_shap"])
+def test_a_walk_that_is_done_again_tells_of_each_image_once(method):
+    """Residuals are gathered beside the maps; those of the walk that was thrown away do not stay."""
+    net, images, targets = written(flagged("elsewhere")), pictures(), torch.tensor([0, 1, 2])
+    given = {"references": pictures(2, 8) / 2} if method == "deep_shap" else {}
+    before = explain(net, images, method, targets, full=True, **given)
+    FLAG["on"] = True
+    try:
+        after = explain(net, images, method, targets, full=True, **given)
+        fresh = explain(written(flagged("elsewhere")), images, method, targets, full=True, **given)
+    finally:
+        FLAG["on"] = False
+    assert not torch.allclose(before.maps, after.maps, rtol=1e-2)
+    torch.testing.assert_close(after.maps, fresh.maps)
+    torch.testing.assert_close(after.residual, fresh.residual)
+
+
+@pytest.mark.parametrize("method", ["deep_taylor", "lrp_epsilon", "deeplift_reveal_cancel"])
+def test_what_was_refused_is_captured_anew_once_it_can_be_walked(method):
+    """The graph that is known has a sine in it, for which there is no rule; the network no longer has."""
+    sine = [True]
+    net = written(lambda net, x: net.head((torch.sin if sine[0] else F.relu)(net.first(x)).mean((2, 3))))
+    with pytest.raises(UnfitError, match="no rule for the operation 'sin'"):
+        explain(net, pictures(), method)
+    sine[0] = False
+    assert explain(net, pictures(), method).isfinite().all()
+
+
 def test_a_change_that_the_first_image_does_not_show_is_noticed_too():
     """All of the first image's features are positive, so a ReLU and what follows it give the same for it."""
     net = written(flagged("elsewhere"))

@@ -16,7 +16,7 @@ from saliometer import results
 from saliometer.engine.bench import METRICS, bench
 from saliometer.engine.run import Run, Unit, opened
 from saliometer.report import figures, words
-from saliometer.report.figures._pictures import _map_png
+from saliometer.report.figures._pictures import map_png
 from saliometer.report.page import page, write
 from saliometer.summary import Scores, standings
 from saliometer.tasks.textbox import BUCKETS, SETTINGS, cycle
@@ -231,7 +231,7 @@ def test_every_bucket_and_method_has_a_picture(run, html):
 
 def test_colours_of_a_map_tell_its_sign():
     values = np.array([[1, 0], [-1, 0.25]], np.float16)
-    picture = _map_png(values)
+    picture = map_png(values)
     pixels = np.array(Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2]))).convert("RGB"))
     assert pixels[0, 0].tolist() == [178, 24, 43]
     assert pixels[0, 1].tolist() == [255, 255, 255]

@@ -68,6 +68,12 @@ class Answers:
         self._known = images, logits
         return logits.argmax(1)
 
+    def extremes(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """(N,) int64 twice: the classes with the highest and the lowest logit."""
+        most = self.predicted(images)
+        assert self._known is not None
+        return most, self._known[1].argmin(1)
+
     def classes(self, images: Tensor) -> int:
         """How many logits the model gives."""
         with exact():

@@ -27,24 +27,22 @@ def is_own(name: str) -> bool:
     return ":" in name
 
 
-def load(place: str) -> OwnMethod:
+def load(place: str, kind: str = "method", wanted: str = "(model, images, targets) -> maps") -> OwnMethod:
     """The callable at `file.py:name` or `package.module:name`."""
     where, _, name = place.rpartition(":")
     if not where or not name:
-        raise ValueError(f"method '{place}': wanted file.py:name or package.module:name")
+        raise ValueError(f"{kind} '{place}': wanted file.py:name or package.module:name")
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"method '{place}': '{where}' does not import ({reason})") from error
+        raise ValueError(f"{kind} '{place}': '{where}' does not import ({reason})") from error
     function = getattr(module, name, None)
     if function is None:
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise LookupError(f"method '{place}': in '{where}' " + unknown("callable", name, names))
+        raise LookupError(f"{kind} '{place}': in '{where}' " + unknown("callable", name, names))
     if not callable(function):
-        raise ValueError(
-            f"method '{place}' is {type(function).__name__}, wanted a callable (model, images, targets) -> maps"
-        )
+        raise ValueError(f"{kind} '{place}' is {type(function).__name__}, wanted a callable {wanted}")
     return function  # type: ignore[no-any-return]
 
 

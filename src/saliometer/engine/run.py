@@ -62,20 +62,25 @@ class Run:
         return self._place("failures", unit, method, ".txt")
 
     def thumbnails(self, setting: str, method: str) -> Path:
-        return self.folder / "thumbs" / setting / f"{self._slug(method)}.npz"
+        return self.folder / "thumbs" / setting / f"{self.slug(method)}.npz"
 
-    def _slug(self, method: str) -> str:
+    def sprites(self, unit: Unit, method: str = "") -> Path:
+        """Small pictures of one range of images: themselves, or a method's maps of them."""
+        place = self.slug(method) if method else "images"
+        return self.folder / "thumbs" / unit.setting / place / f"{unit.start:06}-{unit.stop:06}.npz"
+
+    def slug(self, method: str) -> str:
         key = self.counted[method]["key"]
         return f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', method)[:60].strip('-')}-{key[:10]}"
 
     def _place(self, kind: str, unit: Unit, method: str, ending: str) -> Path:
-        return self.folder / kind / unit.setting / self._slug(method) / f"{unit.start:06}-{unit.stop:06}{ending}"
+        return self.folder / kind / unit.setting / self.slug(method) / f"{unit.start:06}-{unit.stop:06}{ending}"
 
     def parts(self) -> Iterator[Path]:
         """The finished parts of the methods this run counts, in order."""
         for setting in self.manifest["request"]["settings"]:
             for method in self.counted:
-                yield from sorted((self.folder / "rows" / setting / self._slug(method)).glob("*.parquet"))
+                yield from sorted((self.folder / "rows" / setting / self.slug(method)).glob("*.parquet"))
 
     @property
     def counted(self) -> dict[str, Any]:
@@ -89,7 +94,7 @@ class Run:
         """The tracebacks of every method that failed somewhere."""
         found: dict[str, list[str]] = {}
         for method in self.counted:
-            for path in sorted((self.folder / "failures").glob(f"*/{self._slug(method)}/*.txt")):
+            for path in sorted((self.folder / "failures").glob(f"*/{self.slug(method)}/*.txt")):
                 found.setdefault(method, []).append(path.read_text(encoding="utf-8"))
         return found
 

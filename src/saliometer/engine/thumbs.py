@@ -1,15 +1,18 @@
 """Small pictures for the report: one image of each bucket and every method's map of it, so that no model is needed."""
 
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from saliometer.engine.run import Run
+from saliometer.engine.run import Run, Unit
 from saliometer.files import put
-from saliometer.types import Samples
+from saliometer.types import Model, Samples
 
 
 def keep_scene(run: Run, setting: str, samples: Samples) -> None:
@@ -37,6 +40,37 @@ def keep_thumbnails(run: Run, setting: str, method: str, maps: Tensor) -> None:
     most = joined.abs().amax((1, 2), keepdim=True)
     scaled = (joined / most.where(most > 0, 1)).half()
     _savez(run.thumbnails(setting, method), maps=scaled.cpu().numpy())
+
+
+PHOTOS, SIDE = 100, 112  # how many of an audit's images are kept for the report, and their longer side
+
+
+def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
+    """Images of an audit, small, with label and explained class."""
+    images = model.pixels(samples.batch.images).clamp(0, 1)
+    small = F.interpolate(images, _fitted(images.shape[2:], SIDE), mode="bilinear", antialias=True)
+    _savez(
+        run.sprites(unit),
+        images=(small * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy(),
+        labels=samples.labels.cpu().numpy(),
+        targets=samples.batch.targets.cpu().numpy(),
+        ids=np.array(samples.ids),
+    )
+
+
+def keep_sprites(run: Run, unit: Unit, method: str, maps: Tensor) -> None:
+    """Signed maps, channels summed, at most 56 pixels wide, each divided by its largest absolute value: 8 bits."""
+    joined = maps.nan_to_num(0.0, 0.0, 0.0).sum(1, keepdim=True).float()
+    small = F.adaptive_avg_pool2d(joined, _fitted(maps.shape[2:], SIDE // 2))[:, 0]
+    most = small.abs().amax((1, 2), keepdim=True)
+    scaled = (127 * small / most.where(most > 0, 1)).round().to(torch.int8)
+    _savez(run.sprites(unit, method), maps=scaled.cpu().numpy())
+
+
+def _fitted(shape: Sequence[int], side: int) -> tuple[int, int]:
+    height, width = shape
+    share = min(1.0, side / max(height, width))
+    return max(1, round(height * share)), max(1, round(width * share))
 
 
 def _first_of_each(buckets: tuple[str, ...]) -> list[int]:

@@ -185,11 +185,12 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
 
 def state_of(net: nn.Module) -> tuple[Any, ...]:
     """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
-    values = itertools.chain(net.parameters(), net.buffers())
-    versions = ((id(value), 0 if value.is_inference() else value._version) for value in values)
-    attributes = itertools.chain.from_iterable(vars(module).values() for module in net.modules())
+    modules = list(net.modules())
+    held = itertools.chain.from_iterable((*m._parameters.values(), *m._buffers.values()) for m in modules)
+    versions = ((id(value), 0 if value.is_inference() else value._version) for value in held if value is not None)
+    attributes = itertools.chain.from_iterable(vars(module).values() for module in modules)
     flags = (value for value in attributes if type(value) in (bool, float, str))
-    return tuple(map(id, net.modules())), tuple(versions), tuple(flags)
+    return tuple(map(id, modules)), tuple(versions), tuple(flags)
 
 
 class _Counter(TorchDispatchMode):

@@ -63,15 +63,15 @@ class Done:
     def back(self, signal: Any, keep: bool = False) -> list[Tensor | None]:
         if isinstance(self.output, tuple | list):
             pairs = [(o, s) for o, s in zip(self.output, signal, strict=True) if s is not None and o.requires_grad]
-            outputs, signals = [o for o, _ in pairs], [s for _, s in pairs]
         else:
-            outputs, signals = [self.output], [signal]
-        leaves = list(self.leaves.values())
-        wanted = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
-        if not wanted or not outputs or not outputs[0].requires_grad:
-            return [None] * len(leaves)
-        found = iter(torch.autograd.grad(outputs, wanted, signals, retain_graph=keep, allow_unused=True))
-        return [next(found) if isinstance(leaf, Tensor) and leaf.requires_grad else None for leaf in leaves]
+            pairs = [(self.output, signal)] if self.output.requires_grad else []
+        wanted = {n: leaf for n, leaf in self.leaves.items() if isinstance(leaf, Tensor) and leaf.requires_grad}
+        if not wanted or not pairs:
+            return [None] * len(self.leaves)
+        outputs, signals = zip(*pairs, strict=True)
+        slopes = torch.autograd.grad(outputs, tuple(wanted.values()), signals, retain_graph=keep, allow_unused=True)
+        found = dict(zip(wanted, slopes, strict=True))
+        return [found.get(number) for number in self.leaves]
 
 
 def _leaf(value: Any, slopes: bool = True) -> Any:
@@ -115,7 +115,7 @@ class _Rows(dict[int, Any]):
         value, count = self.forward.values[number], len(self.forward.values[0])
         if not isinstance(value, Tensor) or len(value) != count:
             raise RefusedError(f"images do not stay apart in the operation {self.forward.graph.steps[number]}")
-        return value[self.rows]
+        return value[self.rows] if count > 1 else value.expand(len(self.rows), *value.shape[1:])
 
 
 class Here:

@@ -31,6 +31,7 @@ Part = Callable[[Here, Tensor, "Books"], Signals]  # a rule that says where the 
 BIASES = ("split", "full", "ignore")  # how a bias joins the two halves of alpha-beta
 JOINS = ("cat", "concat", "stack", "pad", "constant_pad_nd")  # routes that may bring in constants
 UNCHANGED = ("relu", "relu_capped", "from_zero", "max", "route", "same", "scale", "gated")  # a 0 stays one
+NO_BIAS = torch.zeros(())
 SMALLEST = 1e-7  # a denominator below this counts as zero where a rule lets it cross zero
 
 
@@ -48,13 +49,12 @@ class Books:
 
     def add(self, part: str, amounts: Tensor) -> None:
         """Sums over places, which are short, are made as they come; those over channels and layers in `totals`."""
-        places = tuple(range(2, amounts.ndim))
-        self._parts.setdefault(part, []).append((amounts.sum(places) if places else amounts).flatten(1))
+        self._parts.setdefault(part, []).append(_summed(amounts))
 
     def add_bias(self, quotient: Tensor, bias: Tensor) -> None:
         """What a bias gets; where it has one value for each channel, the quotient is summed first, which reads less."""
         if bias.ndim == quotient.ndim - 1 == 3:
-            self.add("bias", quotient.sum((2, 3)) * bias.flatten())
+            self.add("bias", _summed(quotient) * bias.flatten())
         elif bias.ndim:
             self.add("bias", quotient * bias)
 
@@ -65,6 +65,11 @@ class Books:
     def largest(self, images: int) -> dict[str, Tensor]:
         """(images,) float64 for each fact."""
         return {fact: _rows(some, images).amax(1).double() for fact, some in self._most.items()}
+
+
+def _summed(values: Tensor) -> Tensor:
+    """(rows, channels): summed over places."""
+    return values.sum(tuple(range(2, values.ndim))) if values.ndim > 2 else values.flatten(1)
 
 
 def _rows(values: Sequence[Tensor], images: int) -> Tensor:
@@ -129,7 +134,9 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
 
     def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
         total = here.output
-        if epsilon:
+        if scale == "absolute" and rectified(here.graph)[here.step.number]:
+            quotient = _over_open(relevance, total, epsilon, books)
+        elif epsilon:
             width = total.new_full((), epsilon)
             if scale == "rms":
                 width = width * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
@@ -137,14 +144,21 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
             whole = total + stabiliser  # never 0, unless a layer's own size is
             quotient = over(relevance, whole, books) if scale == "rms" else relevance / whole
             books.add("epsilon", quotient * stabiliser)
-        elif rectified(here.graph)[here.step.number]:  # no relevance where the sum is not positive, so none is lost
-            quotient = relevance / total.clamp(min=torch.finfo(total.dtype).tiny)
         else:
             quotient = over(relevance, total, books)
         books.add_bias(quotient, constant_of(here))
         return [_times(value, sent) for value, sent in zip(here.inputs, here.back(quotient), strict=True)]
 
     return rule
+
+
+def _over_open(relevance: Tensor, total: Tensor, epsilon: float, books: Books) -> Tensor:
+    """R / (total + epsilon), where R is 0 unless the total is positive: nothing is lost."""
+    whole = total.clamp(min=torch.finfo(total.dtype).tiny)
+    quotient = relevance / (whole.add_(epsilon) if epsilon else whole)
+    if epsilon:
+        books.add("epsilon", _summed(quotient) * epsilon)
+    return quotient
 
 
 def _times(value: Tensor, sent: Tensor | None) -> Tensor | None:
@@ -157,7 +171,7 @@ def constant_of(here: Here) -> Tensor:
     if kind == "kernel":
         return bias_of(here)
     if kind in ("average", "add"):
-        return here.output.new_zeros(())
+        return NO_BIAS
     zeros = {number: torch.zeros_like(value) for number, value in zip(here.step.inputs, here.inputs, strict=True)}
     result: Tensor = here.step(zeros)
     return result
@@ -175,7 +189,7 @@ def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
             pairs = [(plus, part_of(weights, sign))]
             if minus is not None:
                 pairs.append((minus, part_of(weights, -sign)))
-            part = {"split": part_of(offset, sign), "full": offset, "ignore": offset.new_zeros(())}[bias]
+            part = part_of(offset, sign) if bias == "split" else offset if bias == "full" else NO_BIAS
             return slopes_over(here, share * relevance if share != 1 else relevance, pairs, part, books, smallest)
 
         slopes = half(1, alpha)
@@ -189,15 +203,18 @@ def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
 def gamma(share: float) -> Part:
     """Like z, but what speaks for the sign of the sum counts `share` more."""
 
+    def more(values: Tensor, sign: int) -> Tensor:
+        return values.add(part_of(values, sign), alpha=share)
+
     def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
         plus, minus = signed(here)
         weights, offset = weights_of(here.step), bias_of(here)
 
         def half(sign: int, chosen: Tensor) -> Sequence[Tensor]:
-            pairs = [(plus, weights + share * part_of(weights, sign))]
+            pairs = [(plus, more(weights, sign))]
             if minus is not None:
-                pairs.append((minus, weights + share * part_of(weights, -sign)))
-            return slopes_over(here, chosen, pairs, offset + share * part_of(offset, sign), books)
+                pairs.append((minus, more(weights, -sign)))
+            return slopes_over(here, chosen, pairs, more(offset, sign), books)
 
         if rectified(here.graph)[here.step.number]:
             slopes = half(1, relevance)
@@ -214,13 +231,13 @@ def gamma(share: float) -> Part:
 def flat(here: Here, relevance: Tensor, books: Books) -> Signals:
     """The same to every input."""
     pairs = [(ones_there(here), torch.ones_like(weights_of(here.step)))]
-    return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
+    return [shares(here, relevance, pairs, NO_BIAS, books)]
 
 
 def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
     """In proportion to the squared weights."""
     pairs = [(ones_there(here), weights_of(here.step).square())]
-    return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
+    return [shares(here, relevance, pairs, NO_BIAS, books)]
 
 
 def z_box(low: Tensor, high: Tensor) -> Part:
@@ -231,7 +248,7 @@ def z_box(low: Tensor, high: Tensor) -> Part:
         least, most = bounds_there(here, low, high)
         books.checks.append(partial(_within, activations, least, most))
         pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
-        return [shares(here, relevance, pairs, here.output.new_zeros(()), books)]
+        return [shares(here, relevance, pairs, NO_BIAS, books)]
 
     return rule
 

@@ -18,10 +18,10 @@ OTHER: Rules = dict.fromkeys(("from_zero", "gate", "gated", "product"), transpos
 def _guided(here: Here, signal: Tensor) -> Signals:
     """Only what is positive, and only where the ReLU was open on the way forward."""
     before: Tensor = here.inputs[here.main]
-    closed = before <= 0
+    sent: Tensor = torch.ops.aten.threshold_backward(signal, before, 0).clamp_(min=0)  # 0 where `before` is not above 0
     if ceiling(here.step) < math.inf:
-        closed |= before >= ceiling(here.step)
-    return here.only(signal.relu().masked_fill_(closed, 0))
+        sent.masked_fill_(before >= ceiling(here.step), 0)
+    return here.only(sent)
 
 
 def _positive(here: Here, signal: Tensor) -> Signals:

@@ -29,7 +29,7 @@ def _pair(steps: int, most: float) -> Scheme:
 SCHEMES: dict[str, Callable[[int, float], Scheme]] = {"secant": _secant, "pair": _pair}
 
 
-@method(quick={"steps": 4}, passes=101, budget="steps")
+@method(quick={"steps": 4}, passes=101, budget="steps", unit="contribution")
 def blur_ig(
     model: Model, batch: Batch, *, steps: int = 100, sigma: float = 50.0, scheme: str = "secant", output: str = "logit"
 ) -> Asking:

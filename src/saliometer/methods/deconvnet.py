@@ -5,7 +5,7 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rendering="proj", rules=DECONVNET)
+@method(rendering="proj", rules=DECONVNET, unit="gradient")
 def deconvnet(model: Model, batch: Batch, *, other: str = "refuse") -> Asking:
     """The gradient, but a ReLU lets pass back what is positive, whatever it saw on the way forward."""
     return (yield from signals(batch, DECONVNET, other))

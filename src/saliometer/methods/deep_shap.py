@@ -14,7 +14,15 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Model, Walk
 
 
-@method(rules=RESCALE, needs_references=True, rendering="shap", quick={"count": 3}, passes=100, budget="count")
+@method(
+    rules=RESCALE,
+    needs_references=True,
+    rendering="shap",
+    quick={"count": 3},
+    passes=100,
+    budget="count",
+    unit="contribution",
+)
 def deep_shap(model: Model, batch: Batch, *, count: int = 100) -> Asking:
     """DeepLIFT's Rescale rule averaged over reference images; sums to the score minus the references' mean score."""
     references = some_references("deep_shap", batch, count)

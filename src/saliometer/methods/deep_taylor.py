@@ -40,7 +40,7 @@ def _table(kernel: Part) -> dict[str, Part]:
     return {**common, "kernel": kernel, "norm": keep, "average": _average, "add": _add, "shift": keep}
 
 
-@method(rules=_table(layered(w_square, alpha_beta(1, 0), alpha_beta(1, 0))), passes=3)
+@method(rules=_table(layered(w_square, alpha_beta(1, 0), alpha_beta(1, 0))), passes=3, unit="contribution")
 def deep_taylor(model: Model, batch: Batch, *, bias: str = "ignore") -> Asking:
     """Relevance to what speaks for a unit, bounded at the input; never negative, empty for a negative logit."""
     one_of("bias", bias, ("ignore", "full"))

@@ -64,8 +64,7 @@ def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> 
             length = here.change(step.inputs[0]).abs_().requires_grad_()
             size = applied(step, length, weights_of(step).abs())
         parts.sizes[step.number] = length, size
-        change = here.change(step.number)
-        return torch.stack((change + size.detach(), change - size.detach())).div_(2)  # for W+ is (W + |W|) / 2
+        return _halves(here.change(step.number), size.detach())  # for W+ is (W + |W|) / 2
     if kind in ("relu", "relu_capped", "from_zero", "gate"):
         return _revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step))
     if kind in ("norm", "scale"):
@@ -108,9 +107,16 @@ def _revealed(here: Here, given: Tensor, rescaled: bool) -> Tensor:
     """Each part's effect, averaged over whether the other part is there already."""
     if rescaled:
         return given * _ratio(here)
-    high, low = (_function(here, one) for one in given + before(here)[1])
-    change, apart = here.change(here.step.number), high - low
-    return torch.stack((change + apart, change - apart)).div_(2)
+    high, low = _function(here, (given + before(here)[1]).flatten(0, 1)).unflatten(0, (2, -1))
+    return _halves(here.change(here.step.number), high - low)
+
+
+def _halves(whole: Tensor, apart: Tensor) -> Tensor:
+    """(2, ...): (whole + apart) / 2 and (whole - apart) / 2; overwrites `whole`."""
+    half, both = whole.div_(2), whole.new_empty((2, *whole.shape))
+    torch.add(half, apart, alpha=0.5, out=both[0])
+    torch.sub(half, apart, alpha=0.5, out=both[1])
+    return both
 
 
 def _ratio(here: Here) -> Tensor:
@@ -168,13 +174,13 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
         """A ReLU: the share of each part's way on which it is open, without the other part and with it."""
         if rescaled(here.graph, here.step):
             return here.only(m * _ratio(here))
-        up, down = parts[here.step.inputs[here.main]]
-        value, start = before(here)
-        tiny, high = torch.finfo(value.dtype).tiny, start + up
-        rise, fall = up.clamp(min=tiny), down.neg().clamp_(min=tiny)
-        raised = (high / rise).clamp_(0, 1).add_((value / rise).clamp_(0, 1))
-        lowered = (start / fall).clamp_(0, 1).add_((high / fall).clamp_(0, 1))
-        return here.only(torch.stack((raised, lowered)).mul_(m).div_(2))
+        given, (value, start) = parts[here.step.inputs[here.main]], before(here)
+        length = given.abs().clamp_(min=torch.finfo(value.dtype).tiny)
+        high = ((start + given[0]) / length).clamp_(0, 1)  # where the rise ends and the fall begins
+        other = torch.empty_like(length)  # the other order: the rise ends at `value`, the fall begins at `start`
+        torch.div(value, length[0], out=other[0])
+        torch.div(start, length[1], out=other[1])
+        return here.only(high.add_(other.clamp_(0, 1)).mul_(m).div_(2))
 
     def revealed(here: Here, m: Tensor) -> Signals:
         given, effect = parts[here.step.inputs[here.main]], parts[here.step.number]
@@ -236,7 +242,7 @@ def _after_convolution(graph: Graph, step: Step) -> bool:
 MODES = {"all": _nowhere, "genomics": _after_convolution}
 
 
-@method(rules=rules(Parts(), _nowhere), passes=6)
+@method(rules=rules(Parts(), _nowhere), passes=6, unit="contribution")
 def deeplift_reveal_cancel(model: Model, batch: Batch, *, baseline: str = "zero", mode: str = "all") -> Asking:
     """DeepLIFT with what raises and lowers the score kept apart; mode=genomics: Rescale behind convolutions."""
     rescaled = MODES[one_of("mode", mode, MODES)]

@@ -10,7 +10,7 @@ from saliometer.seeds import uniform
 from saliometer.types import Asking, Batch, Explained, Gradients, Logits, Model
 
 
-@method(random=True, quick={"draws": 4}, passes=200, budget="draws", needs_references=True)
+@method(random=True, quick={"draws": 4}, passes=200, budget="draws", needs_references=True, unit="contribution")
 def expected_gradients(model: Model, batch: Batch, *, draws: int = 200, output: str = "logit") -> Asking:
     """The gradient at a random point between a reference and the image, times their difference, averaged over draws.
 

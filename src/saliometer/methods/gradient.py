@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Explained, Gradients, Model, unaltered
 
 
-@method(rendering="gray")
+@method(rendering="gray", unit="gradient")
 def gradient(model: Model, batch: Batch, *, output: str = "logit") -> Asking:
     """The slope of the target's score at every input value, sign kept."""
     one_of("output", output, OUTPUTS)

@@ -5,7 +5,7 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rendering="proj", rules=GUIDED)
+@method(rendering="proj", rules=GUIDED, unit="gradient")
 def guided_backprop(model: Model, batch: Batch, *, other: str = "refuse") -> Asking:
     """The gradient, but a ReLU lets pass back what is positive, and only where it was open on the way forward."""
     return (yield from signals(batch, GUIDED, other))

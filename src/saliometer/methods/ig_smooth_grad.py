@@ -12,7 +12,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Gradients, Model, Scores, each
 
 
-@method(random=True, quick={"draws": 2, "steps": 3}, passes=1250, budget="draws")
+@method(random=True, quick={"draws": 2, "steps": 3}, passes=1250, budget="draws", unit="contribution")
 def ig_smooth_grad(
     model: Model,
     batch: Batch,

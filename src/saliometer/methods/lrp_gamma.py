@@ -6,7 +6,7 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rules=table(layered(w_square, gamma_rule(0.25), z(1e-6)), keep), passes=3, usual=False)
+@method(rules=table(layered(w_square, gamma_rule(0.25), z(1e-6)), keep), passes=3, usual=False, unit="contribution")
 def lrp_gamma(model: Model, batch: Batch, *, gamma: float = 0.25, epsilon: float = 1e-6) -> Asking:
     """Gamma in convolutions, epsilon in dense layers, the box rule at the input (zennit's EpsilonGammaBox)."""
     if gamma < 0 or epsilon < 0:

@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rules=table(layered(flat, alpha_beta(1, 0), z(1.0)), keep), passes=3)
+@method(rules=table(layered(flat, alpha_beta(1, 0), z(1.0)), keep), passes=3, unit="contribution")
 def lrp_preset_a_flat(model: Model, batch: Batch, *, epsilon: float = 1.0, bias: str = "split") -> Asking:
     """Alpha-1-beta-0 in convolutions, epsilon in dense layers, flat in the first layer."""
     one_of("bias", bias, BIASES)

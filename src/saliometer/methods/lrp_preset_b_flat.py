@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rules=table(layered(flat, alpha_beta(2, 1), z(1.0)), keep), passes=4)
+@method(rules=table(layered(flat, alpha_beta(2, 1), z(1.0)), keep), passes=4, unit="contribution")
 def lrp_preset_b_flat(model: Model, batch: Batch, *, epsilon: float = 1.0, bias: str = "split") -> Asking:
     """Alpha-2-beta-1 in convolutions, epsilon in dense layers, flat in the first layer."""
     one_of("bias", bias, BIASES)

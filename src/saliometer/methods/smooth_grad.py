@@ -8,7 +8,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Explained, Gradients, Model, each
 
 
-@method(random=True, quick={"draws": 3}, rendering="gray", passes=25, budget="draws")
+@method(random=True, quick={"draws": 3}, rendering="gray", passes=25, budget="draws", unit="gradient")
 def smooth_grad(
     model: Model,
     batch: Batch,

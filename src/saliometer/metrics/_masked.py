@@ -23,6 +23,12 @@ def own_odds(samples: Samples) -> Generator[Question, Tensor, Tensor]:
     return found[0].double()
 
 
+def blank_odds(samples: Samples, subject: Subject, space: str) -> Generator[Question, Tensor, Tensor]:
+    """(N,) float64: the log-odds of the target where all evidence is gone."""
+    found = yield Scores(unaltered(blank(samples, subject, space)), of="log_odds", key=f"image blank {space}")
+    return found[0].double()
+
+
 def both_odds(
     maps: Tensor, samples: Samples, subject: Subject, space: str
 ) -> Generator[Question, Tensor, tuple[Tensor, Tensor]]:
@@ -30,11 +36,28 @@ def both_odds(
 
     From log-odds z come p = sigmoid(z) and 1 - p = sigmoid(-z), both right to the last digit however sure a model is.
     """
-    images, empty = samples.batch.images, blank(samples, subject, space)
-    before = yield from own_odds(samples)
-    shown = masked(images, maps[:, None].to(images.dtype), empty)
-    after = yield Scores(unaltered(shown), of="log_odds", key=f"masked {space}")
-    return before, after[0].double()
+    return (yield from both_scores(maps, samples, subject, space, "log_odds"))
+
+
+def both_scores(
+    maps: Tensor, samples: Samples, subject: Subject, space: str, of: str
+) -> Generator[Question, Tensor, tuple[Tensor, Tensor]]:
+    """The same of any score."""
+    images = samples.batch.images
+    before = yield Scores(unaltered(images), of=of, key="image")
+    after = yield Scores(unaltered(shown(maps, samples, subject, space)), of=of, key=f"masked {space}")
+    return before[0].double(), after[0].double()
+
+
+def shown(maps: Tensor, samples: Samples, subject: Subject, space: str) -> Tensor:
+    """The images multiplied by maps (N, H, W)."""
+    images = samples.batch.images
+    return masked(images, maps[:, None].to(images.dtype), blank(samples, subject, space))
+
+
+def moved(before: Tensor, after: Tensor) -> Tensor:
+    """The change of a probability, log-odds in; exact at both ends, where p or 1 - p is tiny."""
+    return torch.where(before > 0, before.neg().sigmoid() - after.neg().sigmoid(), after.sigmoid() - before.sigmoid())
 
 
 def drop(before: Tensor, after: Tensor) -> Tensor:

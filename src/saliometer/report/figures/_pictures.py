@@ -75,7 +75,7 @@ def scenes(view: View, setting: str) -> list[Scene]:
             maps=tuple(
                 Map(
                     method,
-                    _map_png(shown[place]) if shown is not None else "",
+                    map_png(shown[place]) if shown is not None else "",
                     pafl.get((str(sample), method), np.nan),
                     safl.get((str(sample), method), np.nan),
                 )
@@ -107,7 +107,7 @@ def _palette() -> list[int]:
     return [round(float(value)) for shade in zip(*channels, strict=True) for value in shade]
 
 
-def _map_png(values: npt.NDArray[np.float16]) -> str:
+def map_png(values: npt.NDArray[np.float16]) -> str:
     """Colour grows with the square root of the value: much of a map's total can lie in its faint pixels."""
     signed = values.astype(np.float64)
     shades = np.rint(np.sign(signed) * np.sqrt(abs(signed)) * LEVELS).clip(-LEVELS, LEVELS) + LEVELS

@@ -1,0 +1,103 @@
+"""What an audit measures: methods, metrics and how maps are read; the defaults end on a laptop."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from saliometer import registry
+from saliometer.engine import presets
+from saliometer.engine.battery import Measure
+from saliometer.engine.own import OwnMethod
+from saliometer.engine.resolve import Asked, resolve
+from saliometer.engine.run import Unit
+from saliometer.engine.score import Method
+from saliometer.engine.source import Source
+
+TASK = "images"
+UNIT = 32  # images that are explained, scored and kept together
+REFERENCES = 1000  # the most other images that methods may compare with
+TARGETS = ("predicted", "label", "least")
+METHODS = (
+    "gradient", "input_x_gradient", "integrated_gradients", "smooth_grad", "guided_backprop", "grad_cam",
+    "grad_cam_plus_plus",
+)  # fmt: skip
+METRICS = (
+    "average_drop", "average_increase", "average_gain", "insertion(steps=28)", "deletion(steps=28)", "sparseness",
+    "complexity", "max_sensitivity(draws=5)", "avg_sensitivity(draws=5)",
+)  # fmt: skip
+LATE = ("attack_sensitivity",)  # never unasked: it attacks the model
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured; methods can join a run later, the rest is settled when it starts."""
+
+    model: str
+    images: str
+    count: int
+    metrics: tuple[str, ...]
+    normalisations: tuple[str, ...]
+    constant: str
+    target: str
+    seed: int
+    condition: str = ""  # a transformation of the images
+
+    @property
+    def setting(self) -> str:
+        """The data set's name, as rows and folders call it."""
+        return re.sub(r"[^A-Za-z0-9_.=-]+", "-", self.images).strip("-.") or "images"
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return {**vars(self), "kind": "audit", "settings": [self.setting]}
+
+    def units(self) -> list[Unit]:
+        return [Unit(self.setting, start, min(start + UNIT, self.count)) for start in range(0, self.count, UNIT)]
+
+    def measures(self) -> list[Measure]:
+        """Every metric under every normalisation that makes a difference to what it reads."""
+        found: dict[tuple[str, str], Measure] = {}
+        for name in self.normalisations:
+            for text in self.metrics:
+                one = Measure.parse(text, name, self.constant)
+                found.setdefault((one.entry.name, one.definition), one)
+        return list(found.values())
+
+
+def methods_asked(asked: Asked | Sequence[Asked] | Mapping[str, OwnMethod], preset: str, full: bool) -> list[Method]:
+    listed: list[Any] = (
+        list(asked.items())
+        if isinstance(asked, Mapping)
+        else [asked]
+        if isinstance(asked, str) or callable(asked)
+        else list(asked)
+    )
+    if preset:
+        listed = [*presets.preset(preset), *listed]
+    if full and "all" not in listed:
+        listed.append("all")
+    own_only = all(not isinstance(one, str) or ":" in one for one in listed)
+    if own_only:
+        listed += METHODS
+    return [one for one in resolve(listed) if not one.entry.facts.needs_truth]
+
+
+def metrics_asked(full: bool, source: Source) -> tuple[str, ...]:
+    """The usual ones; with masks those that read them, with `full` every one in its own defaults."""
+    known = source.masks is not None or bool(source.pictures and source.pictures.has_masks)
+    located = tuple(name for name in ("pointing_game", "iou") if known)
+    if not full:
+        return METRICS + located
+    battery = [name for name, entry in registry.metrics.items() if entry.facts.reads and name not in LATE]
+    return tuple(name for name in battery if known or not registry.metrics[name].facts.needs_truth)
+
+
+def check_measures(measures: Sequence[Measure], source: Source) -> None:
+    known = source.masks is not None or bool(source.pictures and source.pictures.has_masks)
+    for measure in measures:
+        facts, name = measure.entry.facts, measure.entry.name
+        if not facts.reads:
+            raise ValueError(f"metric '{name}' reads a task's objects and their roles: it is for `saliometer bench`")
+        if facts.needs_truth and not known:
+            raise ValueError(f"metric '{name}' compares with masks or boxes, but the images came without: give masks")

@@ -1,0 +1,263 @@
+"""The audit: every method on a user's own model and images, judged by the battery of metrics, image by image."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from saliometer import results
+from saliometer.engine import device as devices
+from saliometer.engine.answer import Answers
+from saliometer.engine.asked import (
+    REFERENCES,
+    TARGETS,
+    TASK,
+    UNIT,
+    Request,
+    check_measures,
+    methods_asked,
+    metrics_asked,
+)
+from saliometer.engine.audit_maps import Made
+from saliometer.engine.battery import Cost, Measure, Shelf, measured
+from saliometer.engine.bench import ALIGN
+from saliometer.engine.estimate import Estimate, estimate
+from saliometer.engine.judged import Judged
+from saliometer.engine.own import OwnMethod
+from saliometer.engine.ready import Images, batch_size_for, check_labels, model_given, model_ready, source_given
+from saliometer.engine.resolve import Asked, free
+from saliometer.engine.run import Run, Unit, key
+from saliometer.engine.score import Failure, Method, attributions, promise, remarks
+from saliometer.engine.source import Source
+from saliometer.engine.thumbs import PHOTOS, keep_photos, keep_sprites
+from saliometer.files import put
+from saliometer.graph import UnfitError
+from saliometer.maps import NORMALISATIONS
+from saliometer.registry import one_of
+from saliometer.types import Explained, Model, Samples, Watch
+
+
+def audit(
+    model: str | nn.Module | Model,
+    images: Images,
+    labels: Tensor | Sequence[int] | Path | str | None = None,
+    *,
+    methods: Asked | Sequence[Asked] | Mapping[str, OwnMethod] = (),
+    metrics: Sequence[str] = (),
+    target: str = "predicted",
+    full: bool = False,
+    preset: str = "",
+    normalisations: Sequence[str] = ("abs_max_minmax",),
+    constant: str = "invalid",
+    maps: Mapping[str, Path | str] | None = None,
+    masks: Tensor | Path | str | None = None,
+    references: Tensor | None = None,
+    weights: Path | str | None = None,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    size: int = 0,
+    output: str = "auto",
+    multilabel: bool = False,
+    name: str = "",
+    limit: int = 0,
+    seed: int = 0,
+    device: str = "auto",
+    batch_size: int = 0,
+    memory: float = 0.0,
+    out: Path | str | None = None,
+    tell: Callable[[Estimate, Source, int], None] = lambda estimate, source, methods: None,
+    watch: Watch = lambda share, text: None,
+) -> Judged:
+    """Judge saliency methods on your own model and images.
+
+    `model` is a network, or a name as `saliometer audit --model` takes it; `images` a tensor (N, C, H, W) as the model
+    takes them, a DataLoader, or a place (folder, CSV, data set). `target` is the class that is explained and scored:
+    predicted, label, or the least probable. `references` are images that methods may compare with, the images
+    themselves by default. `masks` say where the object is, for pointing_game and iou. The same call
+    with the same `out` goes on where it was.
+    """
+    one_of("target", target, TARGETS)
+    for word in normalisations:
+        one_of("normalisation", word, NORMALISATIONS)
+    place = devices.find(device)
+    loaded = model_given(model, weights, mean, std, size, output)
+    facts = loaded.facts
+    source = source_given(images, labels, masks, loaded.preprocessing, limit, name)
+    if target == "label" and source.labels is None:
+        raise ValueError("target 'label' wants labels, but the images came without: give labels, or target 'predicted'")
+    chosen = methods_asked(methods, preset, full)
+    asked = tuple(metrics) or metrics_asked(full, source)
+    request = Request(
+        str(facts["name"]), source.name, len(source), tuple(dict.fromkeys(asked)), tuple(dict.fromkeys(normalisations)),
+        constant, target, seed, source.condition,
+    )  # fmt: skip
+    measures = request.measures()
+    check_measures(measures, source)
+    ready = model_ready(loaded, source, multilabel, output, place)
+    check_labels(source, int(facts["classes"]), str(facts["name"]))
+    given = [Made.read(free(label), Path(path), source) for label, path in (maps or {}).items()]
+    fixed = {
+        "images": source.fingerprint,
+        "weights": facts["sha256"],
+        "unit": UNIT,
+        "input": facts.get("preprocessing", {}),
+    }
+    folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
+    run = Run(folder, request.manifest, fixed)
+    every: list[Method | Made] = [*chosen, *given]
+    _enlist(run, every, facts, source)
+    first = source.samples(0, min(UNIT, len(source)), seed, place)
+    room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
+    answers = Answers(ready, place, room, align=min(ALIGN, room))
+    outcome = Judged(run, [one.label for one in every])
+    todo = {
+        unit: wanted for unit in request.units()
+        if (wanted := [one for one in every if not run.part(unit, one.label).exists()])
+    }  # fmt: skip
+    if todo:
+        _audit_units(request, run, todo, answers, source, measures, outcome, references, tell, watch)
+    return outcome
+
+
+def _audit_units(
+    request: Request, run: Run, todo: Mapping[Unit, Sequence[Method | Made]], answers: Answers, source: Source,
+    measures: Sequence[Measure], outcome: Judged, references: Tensor | None,
+    tell: Callable[[Estimate, Source, int], None], watch: Watch,
+) -> None:  # fmt: skip
+    working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
+    begin = next(iter(todo))
+    trial = _targeted(
+        request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
+    )
+    expected = estimate(list(working.values()), measures, answers, trial, request.count)
+    tell(expected, source, len(working))
+    total = sum((unit.stop - unit.start) * len(wanted) for unit, wanted in todo.items())
+    done = 0
+    for unit, wanted in todo.items():
+        samples = _targeted(request, source.samples(unit.start, unit.stop, request.seed, answers.device), answers)
+        if any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
+            if references is None:
+                references = source.references(REFERENCES, request.seed, answers.device)
+            others = references.to(answers.device)
+            samples = replace(samples, batch=replace(samples.batch, references=others))
+        shelf = Shelf(answers)
+        if unit.start < PHOTOS:
+            keep_photos(run, unit, samples, answers.model)
+        for one in wanted:
+            answers.passes, share = 0, (unit.stop - unit.start) / total
+            each = max(1, round(expected.passes * (unit.stop - unit.start) / max(1, len(working))))
+
+            def told(_: int, done: int = done, share: float = share, each: int = each) -> None:
+                watch(done / total + share * min(1.0, answers.passes / each), f"{answers.doing}")
+
+            answers.watch = told
+            _one_method(request, run, unit, one, samples, shelf, measures, outcome)
+            done += unit.stop - unit.start
+            run.manifest["passes"] += answers.passes
+            run.keep()
+            watch(done / total, f"{one.label}: images {unit.start + 1}-{unit.stop}")
+
+
+def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:
+    """The samples with the class that is explained: the label unless another is asked for."""
+    if request.target == "label":
+        return samples
+    most, least = answers.extremes(samples.batch.images)
+    return samples.explaining(most if request.target == "predicted" else least)
+
+
+def _one_method(
+    request: Request, run: Run, unit: Unit, method: Method | Made, samples: Samples, shelf: Shelf,
+    measures: Sequence[Measure], outcome: Judged,
+) -> None:  # fmt: skip
+    """Explain one chunk, judge the maps, keep rows; with the rows the chunk is finished."""
+    timed = Timer(shelf.answers)
+    made_elsewhere = isinstance(method, Made)
+    if isinstance(method, Made):
+        found: Explained | Failure = method.maps(samples)
+    else:
+        found = attributions([method], shelf.answers, samples.batch)[method.label]
+    if isinstance(found, Failure):
+        put(run.failure(unit, method.label), found.traceback.encode())
+        left_out = isinstance(found.error, UnfitError) and isinstance(method, Method) and method.unasked
+        (outcome.left_out if left_out else outcome.failed).setdefault(method.label, found.message)
+        return
+    said = remarks(found)
+    constant = {
+        "task": TASK, "setting": unit.setting, "model": request.model, "method": method.label, "target": request.target,
+        "condition": request.condition, "region": "",
+    }  # fmt: skip
+    blocks, costs = [], {"maps": timed.cost()}
+    for score in promise(found, said):
+        blocks.append(_block(constant, score.metric, score.definition, samples, score.values, score.notes))
+    subject = method if isinstance(method, Method) else method.as_method()
+    broken: list[str] = []
+    for measure, scored, cost in measured(
+        measures, subject, found.maps, samples, shelf, said, explains=not made_elsewhere
+    ):
+        metric = measure.entry.name
+        if isinstance(scored, Failure):
+            if not (made_elsewhere and measure.entry.facts.reexplains):
+                outcome.failed.setdefault(f"{method.label}, {metric}", scored.message)
+                broken.append(f"{metric}: {scored.traceback}")
+            nothing = torch.full((len(samples),), float("nan"))
+            notes = [f"failed: {scored.message}"] * len(samples)
+            blocks.append(_block(constant, metric, measure.definition, samples, nothing, notes))
+            continue
+        for one in scored:
+            blocks.append(_block(constant, one.metric, one.definition, samples, one.values, one.notes))
+        costs[f"{metric} {measure.definition}"] = cost
+    blocks += [_cost_block(constant, unit, what, cost) for what, cost in costs.items()]
+    if broken:
+        put(run.failure(unit, method.label), "\n".join(broken).encode())
+    else:
+        run.failure(unit, method.label).unlink(missing_ok=True)
+    if unit.start < PHOTOS:
+        keep_sprites(run, unit, method.label, found.maps)
+    results.write(run.part(unit, method.label), blocks)
+
+
+class Timer:
+    """Seconds and passes since it was made."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._start, self._passes = time.perf_counter(), answers.passes
+
+    def cost(self) -> Cost:
+        if self._answers.device.type == "cuda":
+            torch.cuda.synchronize()
+        return Cost(time.perf_counter() - self._start, self._answers.passes - self._passes)
+
+
+def _block(
+    constant: Mapping[str, str], metric: str, definition: str, samples: Samples, values: Tensor, notes: Sequence[str]
+) -> Any:
+    named = {**constant, "metric": metric, "definition": definition}
+    return results.block(named, samples.ids, samples.buckets, np.asarray(values.cpu(), dtype=np.float64), notes)
+
+
+def _cost_block(constant: Mapping[str, str], unit: Unit, what: str, cost: Cost) -> Any:
+    """Seconds, passes and passes saved as rows: the definition says what for, the sample which images."""
+    span, blocks = f"{unit.start}-{unit.stop}", []
+    for word, value in (("seconds", cost.seconds), ("passes", cost.passes), ("passes_shared", cost.shared)):
+        named = {**constant, "metric": f"cost.{word}", "definition": what}
+        blocks.append(results.block(named, [span], [""], np.array([float(value)]), [""]))
+    return pa.concat_tables(blocks)
+
+
+def _enlist(run: Run, methods: Sequence[Method | Made], facts: Mapping[str, Any], source: Source) -> None:
+    for method in methods:
+        known = run.manifest["methods"]
+        if known.get(method.label, {}).get("key") != method.key:
+            known[method.label] = {"key": method.key, "own": method.own, "control": method.control}
+    run.manifest["model"] = dict(facts)
+    run.manifest["skipped"] = dict(source.skipped)
+    run.manifest["labelled"] = source.labels is not None
+    run.keep()

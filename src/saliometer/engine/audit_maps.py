@@ -1,0 +1,67 @@
+"""Maps of an audit's images that were made elsewhere: one npz with an array `maps` and, if in another order, `ids`."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliometer.engine.score import Failure, Method
+from saliometer.engine.source import Source
+from saliometer.maps import checked
+from saliometer.registry import Entry, Facts, Spec
+from saliometer.types import Batch, Explained, Model, Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Maps by image; whoever wants to explain again cannot."""
+
+    label: str
+    key: str
+    array: Tensor  # (N, H, W) or (N, C, H, W)
+    places: dict[str, int]  # image id -> place in the array
+    own: bool = True
+    control: bool = False
+
+    @classmethod
+    def read(cls, name: str, path: Path, source: Source) -> "Made":
+        try:
+            data = path.read_bytes()
+            file = np.load(path, allow_pickle=False)
+            held = {key: file[key] for key in file.files} if isinstance(file, np.lib.npyio.NpzFile) else {"maps": file}
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise ValueError(f"maps '{name}': cannot read '{path}' as npz ({error})") from error
+        if "maps" not in held:
+            raise ValueError(f"maps '{name}': '{path}' holds {', '.join(sorted(held)) or 'nothing'}, wanted 'maps'")
+        array, ids = held["maps"], held.get("ids")
+        names = list(source.ids) if ids is None else [str(one) for one in ids.tolist()]
+        if array.ndim not in (3, 4) or array.dtype.kind not in "fiub" or len(array) != len(names):
+            raise ValueError(
+                f"maps '{name}': array of shape {array.shape} and type {array.dtype} for {len(names)} images; wanted "
+                "(N, H, W) or (N, C, H, W) numbers, one map for each image"
+            )
+        places = {one: place for place, one in enumerate(names)}
+        lacking = [one for one in source.ids if one not in places]
+        if lacking:
+            raise ValueError(f"maps '{name}': no map for {len(lacking)} images, first '{lacking[0]}'")
+        values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+        return cls(name, hashlib.sha256(data).hexdigest(), values, places)
+
+    def maps(self, samples: Samples) -> Explained | Failure:
+        try:
+            chosen = self.array[[self.places[one] for one in samples.ids]]
+            return Explained(checked(chosen, self.label, samples.batch.images))
+        except ValueError as error:
+            return Failure.of(error)
+
+    def as_method(self) -> Method:
+        """What metrics are told of it: a name, and no unit."""
+
+        def again(model: Model, batch: Batch) -> Tensor:
+            raise ValueError(f"maps '{self.label}' were made elsewhere: they cannot be made again")
+
+        return Method(self.label, Entry(self.label, again, Facts(), own=True), Spec(self.label), self.key)

@@ -1,0 +1,106 @@
+"""How long an audit will take: questions are counted without being answered, a pass is timed on this machine."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from saliometer.engine.answer import Answers
+from saliometer.engine.battery import Measure
+from saliometer.engine.score import Method, drive
+from saliometer.maps import staged
+from saliometer.types import Gradients, Logits, Maps, Question, Samples, Scores, Subject, unaltered
+
+
+@dataclass(frozen=True)
+class Estimate:
+    seconds: float
+    passes: int  # for one image, over all methods and metrics
+
+
+def estimate(
+    methods: Sequence[Method], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int
+) -> Estimate:
+    """For so many images, each explained by every method and scored by every measure."""
+    forward, both = _pace(answers, samples)
+    counted = Counting(answers.classes(samples.batch.images[:1]), len(samples))
+    for measure in measures:
+        counted.count(measure, answers, samples)
+    seconds = passes = 0.0
+    for method in methods:
+        own = cost(method) * (1 + counted.again)
+        seconds += own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
+        passes += own + counted.about_maps
+    seconds += counted.about_images * forward
+    return Estimate(seconds * images, round(passes + counted.about_images))
+
+
+def cost(method: Method) -> float:
+    """A method's passes for one image, with its parameters."""
+    facts, params = method.entry.facts, dict(method.spec.params)
+    default, given = method.entry.parameters.get(facts.budget), params.get(facts.budget)
+    if isinstance(default, int) and isinstance(given, int) and default > 0:
+        return facts.passes * given / default
+    return 0 if facts.control else facts.passes
+
+
+@dataclass
+class Counting:
+    """Takes questions, gives zeros for answers, and counts the passes that the distinct ones would take."""
+
+    classes: int
+    images: int
+    about_images: int = 0  # once for all methods
+    about_maps: int = 0  # once for each method
+    again: int = 0  # explanations of altered copies, for each method
+    _known: set[str] = field(default_factory=set)
+
+    def count(self, measure: Measure, answers: Answers, samples: Samples) -> None:
+        noise = torch.rand(len(samples), 1, *samples.batch.images.shape[2:], device=samples.batch.images.device)
+        read = staged(noise, measure.entry.facts.reads, measure.normalisation)
+        subject = Subject(answers.model, measure.spec)
+        start = partial(measure.entry.function, read, samples, subject, **measure.parameters)
+        drive({measure.stage: start}, self, samples.batch.targets)
+
+    def __call__(self, questions: Mapping[str, Question], _: Tensor) -> dict[str, Tensor | Exception]:
+        return {stage: self._answer(stage, question) for stage, question in questions.items()}
+
+    def _answer(self, stage: str, question: Question) -> Tensor:
+        count = getattr(question, "count", 1)
+        key = getattr(question, "key", "")
+        about_images = key.startswith("image")
+        words = f"{type(question).__name__} {key} {count} {'' if about_images else stage}"
+        if not key or words not in self._known:
+            self._known.add(words)
+            if isinstance(question, Maps):
+                self.again += count
+            elif about_images:
+                self.about_images += count
+            else:
+                self.about_maps += count * (3 if isinstance(question, Gradients) else 1)
+        shape = (count, self.images, self.classes) if isinstance(question, Logits) else (count, self.images)
+        if isinstance(question, Scores | Logits | Maps):
+            return torch.zeros(shape)
+        return torch.zeros_like(question.images) if hasattr(question, "images") else torch.zeros(shape)
+
+
+def _pace(answers: Answers, samples: Samples) -> tuple[float, float]:
+    """Seconds of one image's pass, forward, and forward and backward, at about the size of the audit's batches."""
+    images = samples.batch.images
+    copies = max(1, min(answers.size, 64) // len(images))
+    targets = samples.batch.targets
+    timed = []
+    for question in (Scores(unaltered(images), copies), Gradients(unaltered(images), copies)):
+        seconds = []
+        for _ in range(2):
+            start = time.perf_counter()
+            found = answers({"timing": question}, targets)["timing"]
+            if isinstance(found, Exception):
+                raise found
+            found.sum().item()  # waits for a GPU
+            seconds.append(time.perf_counter() - start)
+        timed.append(min(seconds) / (copies * len(images)))
+    return timed[0], timed[1]

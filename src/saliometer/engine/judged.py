@@ -1,0 +1,95 @@
+"""A finished audit: its run, what went wrong, and what its rows say."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from saliometer import judgement
+from saliometer.engine.run import Run
+from saliometer.judgement import Column
+
+
+@dataclass(repr=False)
+class Judged:
+    """An audit. `columns` are its metrics, each with a value for every method and image."""
+
+    run: Run
+    asked: list[str]  # the methods of this call; the run may hold more
+    failed: dict[str, str] = field(default_factory=dict)  # method, or method and metric -> message
+    left_out: dict[str, str] = field(default_factory=dict)  # methods that do not fit this model -> why
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        return self.run.rows()
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        return judgement.columns(self.rows)
+
+    @property
+    def controls(self) -> list[str]:
+        return [name for name, facts in self.run.manifest["methods"].items() if facts["control"]]
+
+    @property
+    def methods(self) -> list[str]:
+        """Those that explain and have rows, best first."""
+        there = {method for column in self.columns for method in column.methods}
+        explaining = [name for name in self.run.manifest["methods"] if name in there and name not in self.controls]
+        return [holding.method for holding in judgement.holdings(self.columns, explaining, self.controls)]
+
+    def verdict(self) -> list[str]:
+        return judgement.sentences(self.columns, self.methods, self.controls)
+
+    def problems(self) -> list[str]:
+        """What a reader must know of images and maps, in words."""
+        said = []
+        skipped: dict[str, str] = self.run.manifest.get("skipped", {})
+        if skipped:
+            some = "; ".join(f"{name} ({why})" for name, why in list(skipped.items())[:3])
+            said.append(f"{len(skipped)} images could not be read and were left out: {some}")
+        for column in self.columns:
+            for method in column.methods:
+                if "." not in column.metric and (count := column.undefined(method)) and method not in self.controls:
+                    said.append(f"{column.metric} of {method} is undefined for {count} of {len(column.images)} images")
+        said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
+        return said
+
+    def costs(self) -> dict[str, dict[str, float]]:
+        """metric -> seconds, passes, passes saved, over all methods and images; 'maps' for the explanations."""
+        found: dict[str, dict[str, float]] = {}
+        columns = (self.rows[name].to_pylist() for name in ("metric", "definition", "value"))
+        for metric, definition, value in zip(*columns, strict=True):
+            if metric.startswith("cost."):
+                kind = found.setdefault(definition.split(" ")[0], {"seconds": 0.0, "passes": 0.0, "passes_shared": 0.0})
+                kind[metric.removeprefix("cost.")] += value
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """For machines; undefined numbers are None."""
+
+        def plain(value: float) -> float | None:
+            return None if np.isnan(value) else float(value)
+
+        table = []
+        for column in self.columns:
+            ranks = column.ranks([m for m in self.methods if m in column.methods])
+            for method in column.methods:
+                found = column.estimate(method)
+                table.append(
+                    {
+                        "metric": column.metric, "definition": column.definition, "method": method,
+                        "control": method in self.controls, "value": plain(found.value), "low": plain(found.low),
+                        "high": plain(found.high), "undefined": column.undefined(method), "rank": ranks.get(method),
+                        "better": judgement.better(column.metric),
+                    }
+                )  # fmt: skip
+        return {
+            "run": str(self.run.folder), "verdict": self.verdict(), "methods": self.methods, "table": table,
+            "costs": self.costs(), "failed": self.failed, "left_out": self.left_out, "warnings": self.problems(),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Audit in {self.run.folder}", *self.verdict()])

@@ -1,0 +1,129 @@
+"""A user's model and images, made ready: loaded, checked against each other, on their device."""
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saliometer.engine import device as devices
+from saliometer.engine.checked import LogProbabilities, checked_model
+from saliometer.engine.layers import cam_layer, middle_layer
+from saliometer.engine.memory import fitting, made
+from saliometer.engine.source import Source, of_batches, of_pictures, of_tensors
+from saliometer.engine.subjects import described, load_model
+from saliometer.images import Preprocessing, read_images
+from saliometer.types import Model
+
+Scale = float | Sequence[float] | None
+Images = Path | str | Tensor | Source | Iterable[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A network as it was asked for, how it takes pictures, and what a run's manifest says of it."""
+
+    net: nn.Module
+    facts: dict[str, Any]
+    preprocessing: Preprocessing | None  # None where images come as the network takes them
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    whole: Model | None = None  # where it came as one of ours
+
+
+def model_given(
+    model: str | nn.Module | Model, weights: Path | str | None, mean: Scale, std: Scale, size: int, output: str
+) -> Loaded:
+    """A model by name, or a copy of a network that the caller holds."""
+    if isinstance(model, str):
+        file = Path(weights) if weights else None
+        net, preprocessing, facts = load_model(model, weights=file, mean=mean, std=std, size=size, output=output)
+        return Loaded(net, facts, preprocessing, preprocessing.mean, preprocessing.std)
+    net = model.net if isinstance(model, Model) else model
+    if not isinstance(net, nn.Module):
+        raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module or a name")
+    if weights:
+        raise ValueError("weights go with a model's name: load them into the network yourself")
+    if any(module.training for module in net.modules()):
+        raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
+    means, stds = _values(mean, 0.0), _values(std, 1.0)
+    given = Preprocessing(size, size, means, stds) if size else None
+    copy = deepcopy(net)
+    wrapped = LogProbabilities(copy).eval() if output == "probability" else copy
+    if isinstance(model, Model):
+        return Loaded(copy, described(copy, model.name), None, model.mean, model.std, replace(model, net=copy))
+    return Loaded(wrapped, described(copy, type(net).__name__), given, means, stds)
+
+
+def source_given(
+    images: Images, labels: Any, masks: Any, preprocessing: Preprocessing | None, limit: int, name: str
+) -> Source:
+    """Images by place, as a tensor, or from a DataLoader."""
+    if isinstance(images, Source):
+        return images
+    if limit < 0:
+        raise ValueError(f"limit is {limit}: wanted 1 or more, or 0 for all")
+    if isinstance(images, str | Path):
+        if preprocessing is None:
+            raise ValueError(
+                "nothing says how the model takes pictures: give size, mean and std, or images as a tensor"
+            )
+        pictures = read_images(
+            images, labels=Path(labels) if labels is not None else None, masks=Path(masks) if masks else None,
+            limit=limit,
+        )  # fmt: skip
+        return of_pictures(pictures, preprocessing, name or _short(images))
+    given = None if labels is None else torch.as_tensor(labels)
+    if isinstance(images, Tensor):
+        chosen = slice(limit or None)
+        cut = None if masks is None else masks[chosen]
+        return of_tensors(images[chosen], None if given is None else given[chosen], cut, name or "images")
+    if labels is not None or masks is not None:
+        raise ValueError("labels and masks go with a tensor of images; a DataLoader's batches hold their own labels")
+    return of_batches(images, limit)
+
+
+def _short(place: Path | str) -> str:
+    path = Path(place)
+    return path.stem if path.suffix in (".csv", ".npz") else path.name or str(place)
+
+
+def model_ready(loaded: Loaded, source: Source, multilabel: bool, output: str, place: torch.device) -> Model:
+    """The model on its device, frozen, checked on the first images, with the layers that CAMs read."""
+    net = loaded.net.to(place).to(memory_format=devices.memory_format(place))
+    images = source.images(0, min(4, len(source)), place)
+    inner = net.net if isinstance(net, LogProbabilities) else net
+    loaded.facts["classes"] = checked_model(inner, images, output)
+    if loaded.whole is not None:
+        return loaded.whole
+    with torch.no_grad():
+        one_logit = net(images[:1]).shape[1] == 1
+    return Model(
+        str(loaded.facts["name"]), net, cam_layer(net, images[:1]), str(loaded.facts["sha256"]), loaded.mean,
+        loaded.std,
+        middle_layer=middle_layer(net, images[:1]), link="sigmoid" if multilabel or one_logit else "softmax",
+    )  # fmt: skip
+
+
+def _values(given: Scale, otherwise: float) -> tuple[float, ...]:
+    value = otherwise if given is None else given
+    return (float(value),) if isinstance(value, int | float) else tuple(float(one) for one in value)
+
+
+def check_labels(source: Source, classes: int, model: str) -> None:
+    if source.labels is None:
+        return
+    beyond = (source.labels >= classes).nonzero().flatten().tolist()
+    if beyond:
+        first = beyond[0]
+        raise ValueError(
+            f"label {int(source.labels[first])} of '{source.ids[first]}' is out of range: model '{model}' has "
+            f"{classes} classes, 0..{classes - 1}"
+        )
+
+
+def batch_size_for(model: Model, image: Tensor, place: torch.device, memory: float) -> int:
+    return min(fitting(made(model.logits, image), place, memory), 32 if place.type == "cpu" else 256)

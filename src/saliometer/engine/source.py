@@ -1,0 +1,151 @@
+"""The images of an audit, a chunk at a time: read from files, or tensors that are there already."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliometer.seeds import fork, forks
+from saliometer.transforms import transformed
+from saliometer.types import PRIMARY, Batch, Model, Samples
+
+if TYPE_CHECKING:
+    from saliometer.images import Pictures, Preprocessing
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What is explained: ids, labels where they are known, and images when they are asked for."""
+
+    name: str
+    ids: tuple[str, ...]
+    labels: Tensor | None  # (N,) int64
+    fingerprint: str
+    tensors: Tensor | None = None  # (N, C, H, W) as the model takes them
+    masks: Tensor | None = None  # (N, H, W) bool
+    pictures: "Pictures | None" = None
+    preprocessing: "Preprocessing | None" = None
+    skipped: tuple[tuple[str, str], ...] = ()  # files that could not be read, with the reason
+    condition: str = ""  # how the images are transformed, in rows
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def images(self, start: int, stop: int, device: torch.device | str = "cpu") -> Tensor:
+        """(N, C, H, W) float32, as the model takes them."""
+        if self.tensors is not None:
+            return self.tensors[start:stop].to(device)
+        assert self.pictures is not None
+        assert self.preprocessing is not None
+        pixels = torch.stack([self.preprocessing.tensor(self.pictures.picture(i)) for i in range(start, stop)])
+        mean, std = (pixels.new_tensor(v).view(1, -1, 1, 1) for v in (self.preprocessing.mean, self.preprocessing.std))
+        return ((pixels - mean) / std).to(device)
+
+    def truth(self, start: int, stop: int) -> tuple[Tensor, Tensor] | None:
+        """(N, H, W) bool twice, the objects' pixels and those that nobody labelled; None where there are no masks."""
+        if self.tensors is not None:
+            return None if self.masks is None else (self.masks[start:stop], torch.zeros_like(self.masks[start:stop]))
+        assert self.pictures is not None
+        assert self.preprocessing is not None
+        if not self.pictures.has_masks:
+            return None
+        drawn = [self.preprocessing.mask(self.pictures.mask(i)) for i in range(start, stop)]
+        values = torch.stack([torch.from_numpy(np.asarray(one)) for one in drawn])
+        return values == 255, (values > 0) & (values < 255)
+
+    def samples(self, start: int, stop: int, seed: int, device: torch.device) -> Samples:
+        images = self.images(start, stop, device)
+        known = self.truth(start, stop)
+        count, (height, width) = len(images), images.shape[2:]
+        objects, unlabelled = torch.zeros(count, 0, height, width, dtype=torch.bool, device=device), None
+        if known is not None:
+            objects, unlabelled = known[0][:, None].to(device), known[1].to(device)
+        labels = torch.full((count,), -1) if self.labels is None else self.labels[start:stop]
+        seeds = forks(fork("audit", seed), torch.arange(start, stop, device=device))
+        roles = torch.full(objects.shape[:2], PRIMARY, dtype=torch.int8, device=device)
+        boxes = torch.zeros(*objects.shape[:2], 4, dtype=torch.int64, device=device)
+        buckets = tuple("" if label < 0 else str(label) for label in labels.tolist())
+        batch = Batch(images, labels.clamp(min=0).to(device), seeds)
+        return Samples(batch, self.ids[start:stop], labels.to(device), objects, boxes, roles, buckets, unlabelled)
+
+    def references(self, most: int, seed: int, device: torch.device) -> Tensor:
+        """Images of the set, by seed, for methods that compare with them."""
+        order = np.random.default_rng(fork("references", seed)).permutation(len(self))[:most]
+        return torch.cat([self.images(place, place + 1, device) for place in sorted(order.tolist())])
+
+    def under(self, transform: str, seed: int, model: Model) -> "Source":
+        """All images transformed, as pixels before the model's normalisation; rows name the transform."""
+        images = self.images(0, len(self))
+        labels = torch.zeros(len(self), dtype=torch.int64) if self.labels is None else self.labels
+        mean, std = (model.channels(images, values) for values in (model.mean, model.std))
+        pixels = transformed(transform, model.pixels(images).clamp(0, 1), labels, fork("transform", seed))
+        mark = f"{self.fingerprint} {transform} {seed}"
+        return replace(
+            self, tensors=(pixels - mean) / std, masks=None, pictures=None, condition=transform, fingerprint=mark
+        )
+
+    def first(self, count: int) -> "Source":
+        """The first images, or all if there are no more."""
+        if not 0 < count < len(self):
+            return self
+        tensors, masks = (None if one is None else one[:count] for one in (self.tensors, self.masks))
+        labels = None if self.labels is None else self.labels[:count]
+        mark = f"{self.fingerprint} first {count}"
+        return replace(self, ids=self.ids[:count], labels=labels, tensors=tensors, masks=masks, fingerprint=mark)
+
+
+def of_tensors(
+    images: Tensor, labels: Tensor | None = None, masks: Tensor | None = None, name: str = "images"
+) -> Source:
+    """Images that are at hand, as the model takes them."""
+    if not isinstance(images, Tensor) or images.ndim != 4 or not len(images) or not images.is_floating_point():
+        came = f"shape {tuple(images.shape)}, {images.dtype}" if isinstance(images, Tensor) else type(images).__name__
+        raise ValueError(f"images: {came} came, wanted a floating point tensor (N, C, H, W), N of 1 or more")
+    if not bool(images.isfinite().all()):
+        raise ValueError("images hold NaN or infinity: wanted finite numbers")
+    labels = None if labels is None else _checked_labels(torch.as_tensor(labels), len(images))
+    if masks is not None and (masks.shape != (len(images), *images.shape[2:])):
+        wanted = (len(images), *images.shape[2:])
+        raise ValueError(f"masks have shape {tuple(masks.shape)}, wanted {wanted}: one for each image")
+    digest = hashlib.sha256(images.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+    ids = tuple(f"image-{i}" for i in range(len(images)))
+    return Source(name, ids, labels, digest, images.detach().float(), None if masks is None else masks.bool())
+
+
+def of_batches(loader: Iterable[Any], limit: int = 0) -> Source:
+    """All images that a DataLoader gives, with labels where its batches hold them."""
+    images: list[Tensor] = []
+    labels: list[Tensor] = []
+    count = 0
+    for batch in loader:
+        first, *rest = batch if isinstance(batch, tuple | list) else (batch,)
+        images.append(first)
+        labels += [torch.as_tensor(rest[0])] if rest else []
+        count += len(first)
+        if limit and count >= limit:
+            break
+    if not images:
+        raise ValueError("the DataLoader gave no images: wanted one batch or more")
+    if labels and len(labels) != len(images):
+        raise ValueError("some batches of the DataLoader hold labels and some do not")
+    whole = torch.cat(images)
+    return of_tensors(whole[: limit or None], torch.cat(labels)[: limit or None] if labels else None)
+
+
+def of_pictures(pictures: "Pictures", preprocessing: "Preprocessing", name: str) -> Source:
+    labels = None if pictures.labels is None else _checked_labels(torch.tensor(pictures.labels), len(pictures))
+    return Source(
+        name, tuple(pictures.names), labels, pictures.fingerprint, pictures=pictures, preprocessing=preprocessing,
+        skipped=tuple(pictures.skipped.items()),
+    )  # fmt: skip
+
+
+def _checked_labels(labels: Tensor, count: int) -> Tensor:
+    if labels.shape != (count,) or labels.is_floating_point() or (count and int(labels.min()) < 0):
+        came = f"shape {tuple(labels.shape)}, {labels.dtype}"
+        raise ValueError(f"labels have {came}: wanted {count} whole numbers of 0 or more, one for each image")
+    return labels.to(torch.int64)

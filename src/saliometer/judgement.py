@@ -1,0 +1,305 @@
+"""What an audit's rows say: means over images with 95 % intervals, ranks with ties, and who beats the controls.
+
+Intervals come from 10,000 bootstrap resamples of the images, the same for every method and metric, so that differences
+are paired. A value that is undefined (NaN) counts for nobody; how many there are is told.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saliometer import registry
+from saliometer.registry import Entry
+from saliometer.seeds import fork
+from saliometer.summary import Estimate
+
+RESAMPLES = 10_000
+FLOORS = ("random", "edge", "centre")  # controls that never see the model, and that an explanation should beat
+FIDELITY, ROBUSTNESS, COMPLEXITY, LOCATION, PROMISE = "fidelity", "robustness", "complexity", "location", "promise"
+KINDS = {
+    FIDELITY: "does the score follow what the map marks",
+    LOCATION: "does the map mark the object",
+    ROBUSTNESS: "does the map stay when the image hardly changes",
+    COMPLEXITY: "how much of the image does the map mark",
+    PROMISE: "does the map keep what its method promises",
+}
+Floats = npt.NDArray[np.float64]
+
+
+def kind_of(metric: str) -> str:
+    """Which of the KINDS a metric is; '' for rows that are no metric."""
+    entry = _entry(metric)
+    if entry is None:
+        return PROMISE if metric == "residual" else ""
+    if entry.facts.needs_truth:
+        return LOCATION
+    if entry.facts.reexplains:
+        return ROBUSTNESS
+    if entry.facts.descriptive:
+        return ""
+    if entry.name == "completeness":
+        return PROMISE
+    return COMPLEXITY if entry.name in ("sparseness", "complexity", "effective_complexity") else FIDELITY
+
+
+def better(metric: str) -> str:
+    """'higher' or 'lower'."""
+    entry = _entry(metric)
+    if entry is None:
+        return "lower"
+    part = metric.partition(".")[2]
+    return entry.facts.parts[part] if part else entry.facts.better
+
+
+def is_share(metric: str) -> bool:
+    """Whether its values are fractions, which tables print times 100."""
+    entry = _entry(metric)
+    if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
+        return False
+    return metric.partition(".")[2] not in ("spread", "residual", "unscaled")
+
+
+def _entry(metric: str) -> Entry | None:
+    return registry.metrics.get(metric.partition(".")[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One metric in one definition: the values of every method on every image."""
+
+    metric: str
+    definition: str
+    methods: tuple[str, ...]
+    images: tuple[str, ...]
+    values: Floats  # (images, methods), NaN where undefined
+
+    @property
+    def sign(self) -> int:
+        return 1 if better(self.metric) == "higher" else -1
+
+    @cached_property
+    def means(self) -> Floats:
+        found: Floats = _weighted(np.ones((1, len(self.images))), self.values)[0]
+        return found
+
+    @cached_property
+    def resampled(self) -> Floats:
+        """(resamples, methods)."""
+        return _weighted(_drawn(len(self.images)), self.values)
+
+    def only(self, images: Sequence[str]) -> "Column":
+        """The same on some of the images, in that order."""
+        places = [self.images.index(image) for image in images]
+        return Column(self.metric, self.definition, self.methods, tuple(images), self.values[places])
+
+    def undefined(self, method: str) -> int:
+        return int(np.isnan(self.values[:, self.methods.index(method)]).sum())
+
+    def estimate(self, method: str) -> Estimate:
+        place = self.methods.index(method)
+        return interval(self.means[place], self.resampled[:, place], len(self.images))
+
+    def difference(self, one: str, other: str) -> Estimate:
+        """The paired difference of two methods' means, where both are defined; above 0 if `one` is better."""
+        pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
+        gaps = self.sign * (pair[:, :1] - pair[:, 1:])
+        known = ~np.isnan(gaps[:, 0])
+        if not known.any():
+            return Estimate(np.nan, np.nan, np.nan)
+        resampled = _weighted(_drawn(len(self.images)), gaps)[:, 0]
+        return interval(float(gaps[known].mean()), resampled, int(known.sum()))
+
+    def beats(self, one: str, other: str) -> bool:
+        gap = self.difference(one, other)
+        return gap.low > 0 if not np.isnan(gap.low) else False
+
+    def wins(self, one: str, other: str) -> Estimate:
+        """The chance that `one` scores better than `other` on the same image; ties count half."""
+        pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
+        gaps = self.sign * (pair[:, 0] - pair[:, 1])
+        won = np.where(np.isnan(gaps), np.nan, (gaps > 0) + 0.5 * (gaps == 0))[:, None]
+        return interval(_weighted(np.ones((1, len(won))), won)[0, 0], _weighted(_drawn(len(won)), won)[:, 0], len(won))
+
+    def ranks(self, methods: Sequence[str]) -> dict[str, int]:
+        """Best first; a method shares the rank of its group's leader where their paired interval holds 0."""
+        known = [m for m in methods if m in self.methods and not np.isnan(self.means[self.methods.index(m)])]
+        order = sorted(known, key=lambda m: (-self.sign * self.means[self.methods.index(m)], m))
+        found: dict[str, int] = {}
+        leader, rank = "", 0
+        for place, method in enumerate(order, 1):
+            gap = self.difference(leader, method) if leader else None
+            if gap is None or (gap.value != 0 and not gap.low <= 0 <= gap.high):
+                leader, rank = method, place
+            found[method] = rank
+        return found
+
+
+def columns(rows: pa.Table, metrics: Iterable[str] = (), *, condition: str = "", target: str = "") -> list[Column]:
+    """Every metric and definition of an audit's rows, in the order in which they stand there."""
+    chosen_rows = (pc.field("condition") == condition) & ~pc.starts_with(pc.field("metric"), "cost.")
+    wanted = rows.filter(chosen_rows & (pc.field("target") == target) if target else chosen_rows)
+    given = {name: wanted[name].to_pylist() for name in ("metric", "definition", "method", "sample")}
+    values = wanted["value"].to_numpy()
+    chosen = set(metrics)
+    cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for metric, definition, method, sample, value in zip(*given.values(), values, strict=True):
+        if not chosen or metric in chosen:
+            cells.setdefault((metric, definition), {})[sample, method] = value
+    images = tuple(dict.fromkeys(given["sample"]))
+    found = []
+    for (metric, definition), held in cells.items():
+        methods = tuple(dict.fromkeys(method for _, method in held))
+        array = np.array([[held.get((image, method), np.nan) for method in methods] for image in images], float)
+        found.append(Column(metric, definition, methods, images, array.reshape(len(images), len(methods))))
+    return found
+
+
+def interval(value: float, resampled: Floats, count: int) -> Estimate:
+    """Undefined (NaN) for one image, which cannot be resampled."""
+    known = resampled[~np.isnan(resampled)]
+    if count < 2 or not len(known):
+        return Estimate(float(value), np.nan, np.nan)
+    low, high = np.percentile(known, [2.5, 97.5])
+    return Estimate(float(value), float(low), float(high))
+
+
+@lru_cache(maxsize=4)
+def _drawn(count: int) -> Floats:
+    """(resamples, images): how often each image is drawn."""
+    rng = np.random.default_rng(fork("bootstrap over images", count))
+    resamples = RESAMPLES if count <= 2000 else max(1000, RESAMPLES * 2000 // count)  # memory grows with both
+    return rng.multinomial(count, np.full(count, 1 / count), resamples).astype(np.float64)
+
+
+def _weighted(weights: Floats, values: Floats) -> Floats:
+    """Means of the defined values; NaN where there is none."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = (weights @ np.where(known, values, 0)) / (weights @ known.astype(np.float64))
+    return found
+
+
+@dataclass(frozen=True)
+class Holding:
+    """How a method stands against the controls on the metrics of fidelity and location."""
+
+    method: str
+    beaten: tuple[str, ...]  # metrics on which it is better than every floor
+    lost: tuple[str, ...]  # metrics on which some floor is better
+    rank: float  # mean over these metrics
+
+
+def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[Holding]:
+    """The methods that explain, best first: by metrics on which they beat every floor, then by mean rank."""
+    judging = [c for c in found if kind_of(c.metric) in (FIDELITY, LOCATION) and "." not in c.metric]
+    held = []
+    for method in methods:
+        beaten, lost, ranks = [], [], []
+        for column in judging:
+            floors = [c for c in FLOORS if c in controls and c in column.methods]
+            if method not in column.methods or not floors:
+                continue
+            if all(column.beats(method, floor) for floor in floors):
+                beaten.append(column.metric)
+            if any(column.beats(floor, method) for floor in floors):
+                lost.append(column.metric)
+            ranks.append(column.ranks([m for m in methods if m in column.methods]).get(method, len(methods)))
+        mean = float(np.mean(ranks)) if ranks else float("nan")
+        held.append(Holding(method, tuple(dict.fromkeys(beaten)), tuple(dict.fromkeys(lost)), mean))
+    return sorted(held, key=lambda h: (-len(h.beaten), len(h.lost), h.rank, h.method))
+
+
+def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[str]:
+    """The verdict in plain words."""
+    held = holdings(found, methods, controls)
+    judging = [c for c in found if kind_of(c.metric) in (FIDELITY, LOCATION) and "." not in c.metric]
+    if not held or not judging:
+        return ["No metric of fidelity was asked for, so nothing can be said of which method to trust."]
+    count = len({c.metric for c in judging})
+    best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
+    floors = _listed([c for c in FLOORS if c in controls])
+    if not held[0].beaten:
+        said = [f"No method is better than the controls ({floors}) on any of {count} metrics of fidelity."]
+    else:
+        names = _listed([h.method for h in best][:3])
+        verb = "holds" if len(best) == 1 else "hold"
+        said = [
+            f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
+            f"{len(held[0].beaten)} of {count} metrics of fidelity."
+        ]
+    bad = [h.method for h in held if not h.beaten]
+    if bad and held[0].beaten:
+        said.append(f"{_listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
+    fooled = [c.metric for c in judging if "fake_cam" in c.methods and _leads(c, "fake_cam")]
+    if fooled:
+        said.append(
+            f"On {_listed(list(dict.fromkeys(fooled)))} the control fake_cam, which marks everything, comes first: do "
+            "not judge by them alone."
+        )
+    return said
+
+
+def _leads(column: Column, method: str) -> bool:
+    scores = column.sign * column.means
+    return bool(column.methods[int(np.nanargmax(scores))] == method) if not np.isnan(scores).all() else False
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """How one definition of a metric orders methods, beside the metric's first definition."""
+
+    metric: str
+    definition: str
+    ranks: dict[str, float]  # method -> place by mean, ties averaged
+    agreement: float  # Spearman with the first definition
+
+
+def moves(found: Sequence[Column]) -> list[Move]:
+    """For every metric that has several definitions: the order of methods under each."""
+    by_metric: dict[str, list[Column]] = {}
+    for column in found:
+        by_metric.setdefault(column.metric, []).append(column)
+    told = []
+    for metric, some in by_metric.items():
+        if len(some) < 2:
+            continue
+        common = [m for m in some[0].methods if all(m in c.methods for c in some)]
+        first: Floats | None = None
+        for column in some:
+            scores = np.array([-column.sign * column.means[column.methods.index(m)] for m in common])
+            places = average_ranks(scores)
+            first = places if first is None else first
+            told.append(
+                Move(
+                    metric,
+                    column.definition,
+                    dict(zip(common, places.tolist(), strict=True)),
+                    correlation(first, places),
+                )
+            )
+    return told
+
+
+def average_ranks(values: Floats) -> Floats:
+    """1 for the smallest; equal values share the mean of their places, NaN stays NaN."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values, nan_policy="omit"), dtype=np.float64)
+
+
+def correlation(one: Floats, other: Floats) -> float:
+    """Pearson's, over pairs that are defined; NaN where there is no spread."""
+    known = ~(np.isnan(one) | np.isnan(other))
+    a, b = one[known], other[known]
+    if len(a) < 2 or a.std() == 0 or b.std() == 0:
+        return float("nan")
+    return float(np.corrcoef(a, b)[0, 1])

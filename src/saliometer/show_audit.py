@@ -1,0 +1,152 @@
+"""What the command line shows of an audit: the verdict, then a table of methods and metrics, then what it took."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from saliometer import judgement
+from saliometer.judgement import Column
+from saliometer.progress import duration
+
+if TYPE_CHECKING:
+    from saliometer.engine.estimate import Estimate
+    from saliometer.engine.judged import Judged
+    from saliometer.engine.source import Source
+
+SHORT = {
+    "average_drop": "AD", "average_increase": "AI", "average_gain": "AG", "insertion": "ins", "deletion": "del",
+    "sparseness": "sparse", "complexity": "compl", "max_sensitivity": "MS", "avg_sensitivity": "AS",
+    "local_accuracy": "LA", "monotonicity": "mono", "completeness": "complete", "effective_complexity": "EC",
+    "sufficiency": "suff", "necessity": "nec", "pointing_game": "point", "infidelity": "infid",
+    "faithfulness_correlation": "faith", "attack_sensitivity": "attack", "residual": "resid",
+}  # fmt: skip
+
+
+def number(metric: str, value: float) -> str:
+    """Fractions times 100, other numbers as they are."""
+    if math.isnan(value):
+        return "-"
+    if judgement.is_share(metric):
+        return f"{100 * value:.1f}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def announce(expected: "Estimate", source: "Source", methods: int) -> str:
+    """What is about to happen, before it does."""
+    passes = expected.passes * len(source)
+    when = duration(expected.seconds)
+    return f"{len(source)} images, {methods} methods: {passes:,} passes, about {when} on this machine."
+
+
+def show(outcome: "Judged", page: Path | None) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    if page is not None:
+        for sentence in outcome.verdict():
+            console.print(escape(sentence), highlight=False, soft_wrap=True)
+        console.print()
+        for group in _groups(outcome.columns):
+            table = Table(
+                title=escape(_title(group)), title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0)
+            )
+            table.add_column("method", overflow="fold", min_width=16)
+            for column in group:
+                arrow = "↑" if column.sign > 0 else "↓"
+                table.add_column(f"{_name(column, group)} {arrow}", justify="right", no_wrap=True)
+            for method in [*outcome.methods, *outcome.controls]:
+                cells = [_cell(column, method, outcome) for column in group]
+                control = method in outcome.controls
+                label = f"{escape(method)} [dim]control[/dim]" if control else escape(method)
+                table.add_row(label, *cells, style="dim" if control else None)
+            console.print(table)
+        console.print(
+            "[dim]Mean over images ± half of the 95 % interval; fractions x100. ↑ higher is better, ↓ lower; * better "
+            "than random, edge and centre, the controls that never see the model.[/dim]",
+            highlight=False,
+        )
+        _show_costs(outcome, console.print)
+    for line in outcome.problems()[:8]:
+        console.print(f"[yellow]Warning:[/yellow] {escape(line)}", highlight=False, soft_wrap=True)
+    for name, message in outcome.left_out.items():
+        console.print(f"Left out: {escape(name)}: {escape(message)}", highlight=False, soft_wrap=True)
+    for name, message in outcome.failed.items():
+        place = outcome.run.folder / "failures"
+        console.print(f"[red]Failed:[/red] {escape(name)}: {escape(message)} (tracebacks in {place}/)", soft_wrap=True)
+    console.print(f"Run:    {escape(str(outcome.run.folder))}", soft_wrap=True)
+    if page is not None:
+        console.print(f"Report: {escape(str(page))}", soft_wrap=True)
+
+
+def _groups(columns: Sequence[Column]) -> list[list[Column]]:
+    """Columns by kind, no more than a screen is wide; parts stand in rows and report only."""
+    whole = [column for column in columns if "." not in column.metric]
+    found = []
+    for kind in judgement.KINDS:
+        some = [column for column in whole if judgement.kind_of(column.metric) == kind]
+        found += [some[start : start + 6] for start in range(0, len(some), 6)]
+    return found
+
+
+def _title(group: Sequence[Column]) -> str:
+    kind = judgement.kind_of(group[0].metric)
+    return f"\n{kind}: {judgement.KINDS[kind]}"
+
+
+def _name(column: Column, group: Sequence[Column]) -> str:
+    name = SHORT.get(column.metric, column.metric)
+    several = sum(other.metric == column.metric for other in group) > 1
+    return f"{name} {column.definition.partition('(')[0]}" if several else name
+
+
+def _cell(column: Column, method: str, outcome: "Judged") -> str:
+    if method not in column.methods:
+        return "-"
+    found = column.estimate(method)
+    half = np.nanmax([found.high - found.value, found.value - found.low, 0])
+    floors = [c for c in judgement.FLOORS if c in outcome.controls and c in column.methods]
+    judging = judgement.kind_of(column.metric) in (judgement.FIDELITY, judgement.LOCATION)
+    above = judging and method not in outcome.controls and floors and all(column.beats(method, f) for f in floors)
+    text = number(column.metric, found.value)
+    return f"{text} ±{number(column.metric, half)}{'*' if above else ' '}" if text != "-" else text
+
+
+def _show_costs(outcome: "Judged", say: Callable[..., None]) -> None:
+    costs = outcome.costs()
+    passes, shared = (sum(cost[word] for cost in costs.values()) for word in ("passes", "passes_shared"))
+    seconds = sum(cost["seconds"] for cost in costs.values())
+    if passes:
+        say(
+            f"[dim]{passes:,.0f} passes in {duration(seconds)}; {shared:,.0f} more were shared between metrics.[/dim]",
+            highlight=False,
+        )
+
+
+def show_moves(moves: Sequence[judgement.Move]) -> None:
+    """How the order of methods moves between a metric's definitions."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for metric in dict.fromkeys(move.metric for move in moves):
+        some = [move for move in moves if move.metric == metric]
+        table = Table(title=f"\n{metric}: place of each method", title_justify="left", box=None, padding=(0, 1, 0, 0))
+        table.add_column("method", overflow="fold", min_width=16)
+        for place, _ in enumerate(some):
+            table.add_column(f"[{place + 1}]", justify="right")
+        for method in sorted(some[0].ranks, key=lambda m: some[0].ranks[m]):
+            places = [move.ranks[method] for move in some]
+            cells = [f"{place:g}" for place in places]
+            moved = max(places) - min(places) >= 3
+            table.add_row(escape(method), *cells, style="bold" if moved else None)
+        table.add_row("[dim]agrees with [1][/dim]", *(f"[dim]{move.agreement:.2f}[/dim]" for move in some))
+        console.print(table)
+        for place, move in enumerate(some):
+            console.print(f"[dim][{place + 1}] {escape(move.definition)}[/dim]", highlight=False, soft_wrap=True)
+    console.print("[dim]Bold: moves by three places or more. The last line is Spearman's correlation of places.[/dim]")

@@ -1,0 +1,106 @@
+"""A paper's claims: each a small function over rows that gives margins, positive where the claim holds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Draws = npt.NDArray[np.float64]  # (1 + resamples,): the estimate itself, then one value for each bootstrap resample
+Evidence = TypeVar("Evidence")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What our rows say of a claim; None where they cannot say, with the reason."""
+
+    ours: str
+    holds: bool | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Claim(Generic[Evidence]):
+    number: int
+    text: str
+    paper: str  # the paper's own figures
+    test: Callable[[Evidence], Finding]
+
+    def judged(self, evidence: Evidence) -> dict[str, Any]:
+        """As `reproduce --json` prints it; evidence that is missing leaves the claim open."""
+        try:
+            found = self.test(evidence)
+        except MissingError as missing:
+            found = Finding("", None, str(missing))
+        return {
+            "id": self.number, "text": self.text, "paper": self.paper, "ours": found.ours, "holds": found.holds,
+            "why": found.why,
+        }  # fmt: skip
+
+
+class MissingError(LookupError):
+    """The rows do not hold what a claim is about."""
+
+
+def margins(named: Mapping[str, Draws], ours: str = "") -> Finding:
+    """Holds if every margin's estimate is positive; says which are not, and which intervals leave it open."""
+    worst = {name: _interval(draws) for name, draws in named.items()}
+    failing = [name for name, draws in named.items() if not draws[0] > 0]
+    open_ = [name for name, (low, high) in worst.items() if low <= 0 < high]
+    figures = "; ".join(
+        f"{name}: {draws[0]:+.3g} [{low:.3g}, {high:.3g}]"
+        for (name, draws), (low, high) in zip(named.items(), worst.values(), strict=True)
+    )
+    why = ("fails: " + ", ".join(failing)) if failing else ""
+    if open_:
+        why += ("; " if why else "") + "the interval holds 0 for " + ", ".join(open_)
+    return Finding("; ".join(filter(None, (ours, f"margins {figures}"))), not failing, why)
+
+
+def _interval(draws: Draws) -> tuple[float, float]:
+    known = draws[1:][~np.isnan(draws[1:])]
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def shown(values: Mapping[str, Draws]) -> str:
+    """Estimates by name, in words."""
+    return ", ".join(f"{name} {draws[0]:.3g}" for name, draws in values.items())
+
+
+def least(values: Sequence[Draws]) -> Draws:
+    found: Draws = np.min(np.stack(values), 0)
+    return found
+
+
+def most(values: Sequence[Draws]) -> Draws:
+    found: Draws = np.max(np.stack(values), 0)
+    return found
+
+
+def nth(values: Sequence[Draws], place: int) -> Draws:
+    """The highest for place 1, the second highest for 2."""
+    found: Draws = np.sort(np.stack(values), 0)[-place]
+    return found
+
+
+def print_claims(claims: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    words = {True: "[green]holds[/green]", False: "[red]fails[/red]", None: "[dim]open[/dim]"}
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("", "claim", "paper", "ours", ""):
+        table.add_column(name, overflow="fold")
+    for claim in claims:
+        said = "\n".join(filter(None, (claim["ours"], claim["why"])))
+        table.add_row(
+            str(claim["id"]), escape(claim["text"]), escape(claim["paper"]), escape(said), words[claim["holds"]]
+        )
+    Console().print(table)
+    held = [claim["holds"] for claim in claims]
+    print(f"{held.count(True)} hold, {held.count(False)} fail, {held.count(None)} are open.")

@@ -1,0 +1,211 @@
+"""Ten methods over fidelity, robustness and complexity (Zhang, Torres, Hermanns), rerun: Tables 1-4 and 25 claims."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from PIL import Image
+from torch import Tensor
+
+from saliometer import transforms
+from saliometer.engine.answer import Answers
+from saliometer.engine.audit import audit
+from saliometer.engine.device import find
+from saliometer.engine.judged import Judged
+from saliometer.engine.presets import ZHANG
+from saliometer.engine.ready import Loaded, model_given, model_ready, source_given
+from saliometer.engine.source import Source, of_tensors
+from saliometer.photos import photographs
+from saliometer.registry import Spec, one_of
+from saliometer.seeds import fork
+from saliometer.studies._zhang_claims import CLAIMS
+from saliometer.studies._zhang_evidence import Evidence
+from saliometer.types import Model, Watch
+
+FEW = 128  # images, below which methods that compare with others get crops of photographs
+VARIATIONS = tuple(text for some in transforms.VARIATIONS.values() for text in some)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the study is run."""
+
+    model: str
+    side: int  # of images; 0 as the model has it
+    images: int  # of Tables 1 and 2; 0 for all
+    transformed: int  # of Table 4
+    shaken: int  # of max- and avg-sensitivity
+    steps: int  # of insertion and deletion
+    sets: int  # of monotonicity
+    fills: int
+    draws: int  # of max- and avg-sensitivity
+    methods: Mapping[str, str]  # the paper's name -> parameters that differ from the preset
+    variations: tuple[str, ...] = VARIATIONS
+
+
+SCALES = {
+    "smoke": Scale(
+        "efficientnet_lite0", 64, 4, 4, 4, 8, 8, 2, 2,
+        {"RISE": "masks=64", "LIME": "samples=64,segments=grid", "IG": "steps=10", "IBA": "steps=3,copies=2"},
+        tuple(VARIATIONS[place] for place in (0, 4, 9, 13)),
+    ),
+    "quick": Scale("efficientnet_lite0", 0, 300, 100, 32, 28, 28, 4, 8, {"RISE": "masks=1000", "LIME": "samples=1000"}),
+    "paper": Scale("resnet50(weights=IMAGENET1K_V1)", 0, 0, 1000, 1000, 224, 224, 8, 200, {"RISE": "masks=8000"}),
+}  # fmt: skip
+
+
+def _methods(scale: Scale) -> dict[str, str]:
+    """The paper's name -> spec."""
+    return {name: _joined(spec, scale.methods.get(name, "")) for name, spec in ZHANG.items()}
+
+
+def _joined(spec: str, more: str) -> str:
+    one, other = Spec.parse(spec), Spec.parse(f"x({more})")
+    return str(Spec(one.name, tuple(sorted((dict(one.params) | dict(other.params)).items()))))
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was run: the rows of all tables, and what they say."""
+
+    folder: Path
+    scale: str
+    rows: pa.Table
+    evidence: Evidence
+    failed: Mapping[str, str]
+
+    def claims(self) -> list[dict[str, Any]]:
+        return [claim.judged(self.evidence) for claim in CLAIMS]
+
+
+def reproduce(
+    folder: Path,
+    scale: str = "smoke",
+    *,
+    model: str = "",
+    images: str = "",
+    labels: Path | None = None,
+    weights: Path | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+    watch: Watch = lambda share, text: None,
+) -> Study:
+    """Tables 1 to 4 as audits under one folder, each of which goes on where it was."""
+    chosen = SCALES[one_of("scale", scale, SCALES)]
+    place = find(device)
+    loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto")
+    source = source_given(images, labels, None, loaded.preprocessing, 0, "") if images else _photographs(loaded)
+    if not images and scale == "paper":
+        raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
+    ready = model_ready(loaded, source, False, "auto", place)
+    labelled = source.labels is not None
+    if not labelled:
+        source = replace(source, labels=_predicted(ready, source, place))
+        say("The images have no labels: the predicted class stands for the label, claims about labels stay open.")
+    references = _crops(loaded, source, seed) if len(source) < FEW else None
+    parts = list(_parts(chosen, source, ready, labelled, seed))
+    asked = list(_methods(chosen).values())
+    judged: list[Judged] = []
+    total = sum(part.weight for part in parts)
+    done = 0.0
+    for part in parts:
+
+        def told(share: float, text: str, part: Part = part, done: float = done) -> None:
+            watch((done + share * part.weight) / total, f"{part.name}: {text}")
+
+        judged.append(
+            audit(
+                ready,
+                part.source,
+                methods=asked,
+                metrics=part.metrics,
+                target=part.target,
+                seed=seed,
+                device=device,
+                normalisations=part.normalisations,
+                references=references,
+                out=folder / part.name,
+                watch=told,
+            )
+        )
+        done += part.weight
+    rows = pa.concat_tables([one.rows for one in judged]).unify_dictionaries()
+    pixels = source.images(0, 1).shape[2:].numel()
+    failed = {
+        f"{part.name}: {name}": why for part, one in zip(parts, judged, strict=True) for name, why in one.failed.items()
+    }
+    return Study(folder, scale, rows, Evidence(rows, pixels, labelled, _methods(chosen)), failed)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One audit of the study."""
+
+    name: str
+    source: Source
+    metrics: tuple[str, ...]
+    target: str = "label"
+    normalisations: tuple[str, ...] = ("abs_max_minmax",)
+
+    @property
+    def weight(self) -> float:
+        again = any("sensitivity" in metric for metric in self.metrics)
+        return len(self.source) * (10 if again else 1)
+
+
+def _parts(scale: Scale, source: Source, model: Model, labelled: bool, seed: int) -> Iterator[Part]:
+    """Table 4 first takes the images of Table 1 again, transformed."""
+    drops = ("average_drop", "average_increase", "average_gain")
+    curves = (f"insertion(steps={scale.steps})", f"deletion(steps={scale.steps})")
+    monotone = f"monotonicity(fills={scale.fills},sets={scale.sets})"
+    whole = source.first(scale.images)
+    still = ("sparseness", "complexity", "effective_complexity", "probability", "extent")
+    yield Part(
+        "label", whole, (*drops, *curves, monotone, *still), normalisations=("abs_max_minmax", "signed_joint_minmax")
+    )
+    for target in ("predicted", "least") if labelled else ("least",):
+        yield Part(target, whole, (*drops, *curves), target)
+    draws = f"draws={scale.draws}"
+    yield Part("shaken", source.first(scale.shaken), (f"max_sensitivity({draws})", f"avg_sensitivity({draws})"))
+    for variation in scale.variations:
+        changed = source.first(scale.transformed).under(variation, seed, model)
+        yield Part(re.sub(r"[^a-z0-9.]+", "-", variation).strip("-"), changed, (*drops, *curves, "probability"))
+
+
+def _photographs(loaded: Loaded) -> Source:
+    """Photographs that installed packages carry, four of them."""
+    assert loaded.preprocessing is not None
+    found = dict(list(photographs().items())[:4])
+    pixels = torch.stack([loaded.preprocessing.tensor(Image.fromarray(array)) for array in found.values()])
+    return replace(of_tensors(_normalised(pixels, loaded), name="photographs"), ids=tuple(found))
+
+
+def _normalised(pixels: Tensor, loaded: Loaded) -> Tensor:
+    mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in (loaded.mean, loaded.std))
+    return (pixels - mean) / std
+
+
+def _crops(loaded: Loaded, source: Source, seed: int) -> Tensor:
+    """Where images are few: random halves of photographs, for methods that compare with many."""
+    assert loaded.preprocessing is not None
+    rng, pictures = np.random.default_rng(fork("crops", seed)), list(photographs().values())
+    found = []
+    for _ in range(FEW):
+        array = pictures[rng.integers(len(pictures))]
+        side = min(array.shape[:2]) // 2
+        top, left = (int(rng.integers(size - side)) for size in array.shape[:2])
+        found.append(loaded.preprocessing.tensor(Image.fromarray(array[top : top + side, left : left + side])))
+    return _normalised(torch.stack(found), loaded)
+
+
+def _predicted(model: Model, source: Source, place: torch.device) -> Tensor:
+    answers = Answers(model, place, 32)
+    return torch.cat(
+        [answers.predicted(source.images(i, min(i + 32, len(source)), place)).cpu() for i in range(0, len(source), 32)]
+    )
