@@ -65,7 +65,8 @@ def is_share(metric: str) -> bool:
 
 
 def _entry(metric: str) -> Entry | None:
-    return registry.metrics.get(metric.partition(".")[0])
+    name = metric.partition(".")[0]
+    return registry.metrics[name] if name in registry.metrics else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,8 @@ class Column:
 
 def columns(rows: pa.Table, metrics: Iterable[str] = (), *, condition: str = "", target: str = "") -> list[Column]:
     """Every metric and definition of an audit's rows, in the order in which they stand there."""
-    chosen_rows = (pc.field("condition") == condition) & ~pc.starts_with(pc.field("metric"), "cost.")
+    costs = [name for name in rows["metric"].unique().to_pylist() if name.startswith("cost.")]
+    chosen_rows = (pc.field("condition") == condition) & ~pc.field("metric").isin(costs)
     wanted = rows.filter(chosen_rows & (pc.field("target") == target) if target else chosen_rows)
     given = {name: wanted[name].to_pylist() for name in ("metric", "definition", "method", "sample")}
     values = wanted["value"].to_numpy()

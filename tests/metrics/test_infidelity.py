@@ -173,6 +173,21 @@ def test_a_square_shows_black_or_the_methods_own_baseline():
     assert (shown[inside] == 0).all()  # contributions that name no baseline count from zero inputs
 
 
+def test_what_the_model_is_shown_in_a_square_is_black():
+    """For an empty map of a method without a baseline: the mean square of w . (x - black) over squares."""
+    model, samples = linear(W, **SCALE), normalised(pictures())
+    black = -torch.tensor(SCALE["mean"]).view(3, 1, 1) / torch.tensor(SCALE["std"]).view(3, 1, 1)
+    falls = (squares(samples, range(16)) * W * (samples.batch.images - black)).sum((2, 3, 4)).double()
+    found = infidelities("gradient", model, samples, torch.zeros(4, 3, 8, 8), noise="square", draws=16)[0]
+    torch.testing.assert_close(found, falls.square().mean(0), rtol=1e-3, atol=1e-5)
+
+
+def test_a_map_of_one_channel_is_shared_out_evenly():
+    samples, maps = pictures(), some(4, 1, 8, 8)
+    one_, three = (infidelities("gradient", linear(W), samples, m) for m in (maps, (maps / 3).expand(-1, 3, -1, -1)))
+    torch.testing.assert_close(one_[1], three[1])
+
+
 @pytest.mark.parametrize("noise", NOISE)
 def test_the_same_draws_alone_in_any_batch_and_for_every_method(noise):
     batch, model = noise_batch(), model_of(small_cnn())

@@ -137,8 +137,9 @@ def _audit_units(
     )
     expected = estimate(list(working.values()), measures, answers, trial, request.count)
     tell(expected, source, len(working))
-    total = sum((unit.stop - unit.start) * len(wanted) for unit, wanted in todo.items())
-    done = 0
+    work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
+    total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)
+    done = 0.0
     for unit, wanted in todo.items():
         samples = _targeted(request, source.samples(unit.start, unit.stop, request.seed, answers.device), answers)
         if any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
@@ -150,18 +151,19 @@ def _audit_units(
         if unit.start < PHOTOS:
             keep_photos(run, unit, samples, answers.model)
         for one in wanted:
-            answers.passes, share = 0, (unit.stop - unit.start) / total
-            each = max(1, round(expected.passes * (unit.stop - unit.start) / max(1, len(working))))
+            images = unit.stop - unit.start
+            answers.passes, share = 0, images * work.get(one.label, 1e-6) / total
+            each = max(1.0, images * expected.passes_each.get(one.label, 1.0))
 
-            def told(_: int, done: int = done, share: float = share, each: int = each) -> None:
-                watch(done / total + share * min(1.0, answers.passes / each), f"{answers.doing}")
+            def told(_: int, done: float = done, share: float = share, each: float = each) -> None:
+                watch(done + share * min(1.0, answers.passes / each), f"{answers.doing}")
 
             answers.watch = told
             _one_method(request, run, unit, one, samples, shelf, measures, outcome)
-            done += unit.stop - unit.start
+            done += share
             run.manifest["passes"] += answers.passes
             run.keep()
-            watch(done / total, f"{one.label}: images {unit.start + 1}-{unit.stop}")
+            watch(done, f"{one.label}: images {unit.start + 1}-{unit.stop}")
 
 
 def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:

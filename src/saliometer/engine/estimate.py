@@ -19,6 +19,8 @@ from saliometer.types import Gradients, Logits, Maps, Question, Samples, Scores,
 class Estimate:
     seconds: float
     passes: int  # for one image, over all methods and metrics
+    each: Mapping[str, float]  # method -> seconds for one image
+    passes_each: Mapping[str, float]
 
 
 def estimate(
@@ -29,13 +31,15 @@ def estimate(
     counted = Counting(answers.classes(samples.batch.images[:1]), len(samples))
     for measure in measures:
         counted.count(measure, answers, samples)
-    seconds = passes = 0.0
+    seconds, passes = {}, {}
     for method in methods:
         own = cost(method) * (1 + counted.again)
-        seconds += own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
-        passes += own + counted.about_maps
-    seconds += counted.about_images * forward
-    return Estimate(seconds * images, round(passes + counted.about_images))
+        seconds[method.label] = own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
+        passes[method.label] = own + counted.about_maps
+    once = counted.about_images
+    return Estimate(
+        images * (sum(seconds.values()) + once * forward), round(sum(passes.values()) + once), seconds, passes
+    )
 
 
 def cost(method: Method) -> float:

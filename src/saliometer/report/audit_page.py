@@ -189,9 +189,9 @@ def _costs(judged: Judged) -> list[dict[str, str]]:
 def _definitions(judged: Judged) -> list[dict[str, str]]:
     found = []
     for column in judged.columns:
-        entry = registry.metrics.get(column.metric)
-        if entry is None:
+        if column.metric not in registry.metrics:
             continue
+        entry = registry.metrics[column.metric]
         constant, zero, single = entry.facts.degenerate
         found.append(
             {
