@@ -11,22 +11,26 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "files"}
-ENGINE = {*CORE, *FAMILIES, "results", "engine"}
+CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "files"}
+ENGINE = {*CORE, *FAMILIES, "images", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
     "graph": set(),
-    "types": {"graph"},
+    "types": {"graph", "registry"},
     "registry": set(),
     "files": set(),
     "results": {"files"},
     "perturb": {"registry", "seeds", "types"},
     "maps": {"registry", "seeds", "types"},
-    "summary": {"seeds", "results"},
+    "transforms": {"registry", "seeds"},
+    "images": {"registry"},
+    "photos": set(),
+    "summary": {"seeds", "results", "registry"},
+    "judgement": {"seeds", "registry", "summary"},
     **dict.fromkeys(FAMILIES, CORE),
-    "engine": ENGINE | {"summary", "__version__"},
-    "studies": {*ENGINE, "summary"},
-    "report": {"results", "summary", "engine.run", "files"},
+    "engine": ENGINE | {"summary", "judgement", "__version__"},
+    "studies": {*ENGINE, "summary", "judgement", "photos"},
+    "report": {"results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"},
 }
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
 HEAVY = ("typer", "rich", "jinja2", "matplotlib", "duckdb", "skimage", "sklearn")

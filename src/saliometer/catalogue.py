@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import math
 import sys
 from typing import Any
 
@@ -23,6 +24,18 @@ GROUPS = {  # of methods
     PERTURBATION: "the score of images with parts hidden; any network",
     CONTROL: "explain nothing, for comparison",
 }
+DESCRIPTION, KNOWN = "description", "known objects"
+METRIC_GROUPS = {  # beside the kinds of the battery
+    DESCRIPTION: "what an image or a map is like, not how good",
+    KNOWN: "for `saliometer bench`, where it is known which objects decide",
+}
+READS = {  # maps.STAGES in words
+    "scaled": "one value a pixel in [0, 1], by the map's normalisation",
+    "order": "one value a pixel before scaling, the highest of its channels",
+    "signed": "the sum over channels, sign kept",
+    "attribution": "every channel as the method gave it",
+}
+MAPS = ("constant", "all zero", "one pixel")  # what facts.degenerate tells of
 
 
 def groups() -> dict[str, list[str]]:
@@ -44,6 +57,40 @@ def group_of(entry: Entry) -> str:
     return PERTURBATION if facts.hides else GRADIENT
 
 
+def metric_groups() -> dict[str, str]:
+    """The groups of metrics with a line on each: the battery's kinds, then what is beside it."""
+    from saliometer.judgement import KINDS
+
+    return KINDS | METRIC_GROUPS
+
+
+def metric_group(entry: Entry) -> str:
+    from saliometer.judgement import kind_of
+
+    return KNOWN if not entry.facts.reads else DESCRIPTION if entry.facts.descriptive else kind_of(entry.name)
+
+
+def definitions(entry: Entry) -> tuple[str, ...]:
+    """The named definitions of a metric, the default first."""
+    if not entry.facts.reads:
+        return entry.facts.definitions
+    held: tuple[str, ...] = getattr(sys.modules[entry.function.__module__], "DEFINITIONS", ())
+    return held if "definition" in entry.parameters else ()
+
+
+def definition_in_rows(entry: Entry) -> str:
+    """What stands in the rows of a battery metric asked for by its bare name."""
+    from saliometer.engine.battery import Measure
+
+    return Measure.parse(entry.name).definition
+
+
+def passes(entry: Entry) -> int:
+    """For one image by default; metrics of known objects look at the map alone, controls at no model."""
+    free = entry.facts.control or (entry.facts.better and not entry.facts.reads)
+    return 0 if free else entry.facts.passes
+
+
 def catalogue(what: str) -> list[dict[str, Any]]:
     """Names with a line on each; a single one where `what` is a name."""
     if what not in CATALOGUES:
@@ -58,7 +105,12 @@ def catalogue(what: str) -> list[dict[str, Any]]:
         ]
     kind = what.removesuffix("s")
     family = registry.families[kind]
-    names = [name for some in groups().values() for name in some] if kind == "method" else list(family)
+    names = list(family)
+    if kind == "method":
+        names = [name for some in groups().values() for name in some]
+    if kind == "metric":
+        order = list(metric_groups())
+        names.sort(key=lambda name: order.index(metric_group(family[name])))
     return [_described(kind, family[name]) for name in names]
 
 
@@ -76,15 +128,25 @@ def _described(kind: str, entry: Entry) -> dict[str, Any]:
     told: dict[str, Any] = {"name": entry.name, "summary": entry.summary}
     facts = entry.facts
     if kind == "method":
-        told |= {"group": group_of(entry), "passes": 0 if facts.control else facts.passes}
+        told |= {"group": group_of(entry), "passes": passes(entry)}
         told |= {"parameters": entry.parameters, "control": facts.control, "random": facts.random}
         told |= {"needs_references": facts.needs_references}
     if kind == "metric":
         told |= {
+            "group": metric_group(entry),
             "better": facts.better,
-            "bounds": facts.bounds,
-            "definitions": facts.definitions,
+            "bounds": [None if math.isinf(edge) else edge for edge in facts.bounds],
+            "passes": passes(entry),
+            "reads": facts.reads,
+            "parameters": entry.parameters,
+            "definitions": definitions(entry),
+            "definition": definition_in_rows(entry) if facts.reads else definitions(entry)[0],
             "regions": facts.regions,
+            "parts": dict(facts.parts),
+            "random": facts.random,
+            "reexplains": facts.reexplains,
+            "needs_truth": facts.needs_truth,
+            "degenerate": dict(zip(MAPS, facts.degenerate, strict=True)) if facts.reads else {},
         }
     if kind == "task":
         told |= {"settings": facts.settings, "classes": facts.classes}
@@ -101,24 +163,27 @@ def print_catalogue(what: str, entries: list[dict[str, Any]]) -> None:
         console.print(_all_about(*_named(what)), highlight=False, soft_wrap=True)
         return
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    group = ""
+    grouped, group = what in ("methods", "metrics"), ""
+    lines = GROUPS if what == "methods" else metric_groups()
     for entry in entries:
-        cells = [f"[bold]{entry['name']}[/bold]", escape(entry["summary"])]
-        if "better" in entry:
-            cells[1] += f"[dim] {entry['better'].capitalize()} is better.[/dim]"
-        if what == "methods":
-            cells.insert(1, str(entry["passes"]))
-            if entry["group"] != group:
-                group = entry["group"]
-                table.add_row(
-                    f"\n[underline]{group}[/underline]", "\n[dim]passes[/dim]", f"\n[dim]{GROUPS[group]}[/dim]"
-                )
-        table.add_row(*cells)
-    if what == "methods":
-        table.columns[1].justify = "right"
+        if grouped and entry["group"] != group:
+            group = entry["group"]
+            heads = ["better"] * (what == "metrics") + ["passes"]
+            table.add_row(
+                f"\n[underline]{group}[/underline]",
+                *(f"\n[dim]{head}[/dim]" for head in heads),
+                f"\n[dim]{escape(lines[group])}[/dim]",
+            )
+        cells = [entry["better"]] if what == "metrics" else []
+        cells += [f"{entry['passes']:,}"] if grouped else []
+        table.add_row(f"[bold]{entry['name']}[/bold]", *cells, escape(entry["summary"]))
+    if grouped:
+        table.columns[-2].justify = "right"
     console.print(table)
-    if what == "methods":
+    if grouped:
         print("\nPasses: for one image, with default parameters. `saliometer list NAME` says more of one.")
+    if what == "metrics":
+        print("Metrics of robustness call the method again: they count as if it took one pass.")
 
 
 def _all_about(kind: str, entry: Entry) -> str:
@@ -128,14 +193,41 @@ def _all_about(kind: str, entry: Entry) -> str:
     facts, lines = entry.facts, [f"[bold]{entry.name}[/bold] ({kind})"]
     source = (sys.modules[entry.function.__module__].__doc__ or "").strip()
     lines += [escape(inspect.getdoc(entry.function) or ""), "", escape(source), ""]
-    said = {"group": f"{group_of(entry)}: {GROUPS[group_of(entry)]}" if kind == "method" else ""}
+    group = group_of(entry) if kind == "method" else metric_group(entry) if kind == "metric" else ""
+    said = {"group": f"{group}: {(GROUPS | metric_groups())[group]}" if group else ""}
     said["parameters"] = ", ".join(f"{key}={_shown(value)}" for key, value in entry.parameters.items()) or "none"
     if kind == "method" and not facts.control:
         said["passes"] = f"about {facts.passes} an image" + f", set by {facts.budget}" * bool(facts.budget)
     said["needs"] = "references, other images of the data" if facts.needs_references else ""
-    said["random"] = "its maps follow the seed" if facts.random else ""
-    said["better"] = facts.better
+    if kind == "metric":
+        said |= _about_metric(entry)
+    elif facts.random:
+        said["random"] = "its maps follow the seed"
     return "\n".join([*lines, *(f"{word + ':':<12}{escape(text)}" for word, text in said.items() if text)])
+
+
+def _about_metric(entry: Entry) -> dict[str, str]:
+    facts = entry.facts
+    low, high = ("no bound" if math.isinf(edge) else f"{edge:g}" for edge in facts.bounds)
+    said = {"better": facts.better, "bounds": f"{low} to {high}", "passes": f"about {passes(entry):,} an image"}
+    if facts.reexplains:
+        said["passes"] += ", as many times those of the method, which it calls again"
+    if not facts.reads:
+        said["needs"] = "objects and their roles, as the tasks of `saliometer bench` have them"
+    elif facts.needs_truth:
+        said["needs"] = "masks or boxes"
+    said["defined as"] = ", ".join(definitions(entry))
+    said["regions"] = ", ".join(facts.regions)
+    said["parts"] = ", ".join(f"{entry.name}.{part} ({better})" for part, better in facts.parts.items())
+    said["random"] = "its draws follow the image's seed, the same for every method" if facts.random else ""
+    if facts.reads:
+        said["reads"] = f"{facts.reads}: {READS[facts.reads]}"
+        said["in rows"] = definition_in_rows(entry)
+        said |= {kind: what for kind, what in zip(MAPS, facts.degenerate, strict=True) if what}
+        said["NaN"] = "invalid: no value, and the row's note says why"
+    else:
+        said["NaN, empty"] = f"{facts.dead:g}, and the row's note says why"
+    return said
 
 
 def _shown(value: object) -> str:

@@ -31,6 +31,10 @@ Limit = Annotated[int, typer.Option(help="At most this many samples (of each set
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Sampler = Annotated[str, typer.Option(help="disjoint, or authors (objects may overlap).")]
 Labelling = Annotated[str, typer.Option(help="paper, or authors (box branch of the CR settings inverted).")]
+Resize = Annotated[
+    int,
+    typer.Option(help="The shorter side before the centre is cut out; 0 as the weights have it, --size for no cut."),
+]
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
 
@@ -212,6 +216,7 @@ def audit(
     mean: Annotated[str, typer.Option(help="The model's input mean, e.g. 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="The model's input standard deviation.")] = "",
     size: Annotated[int, typer.Option(help="The side of the model's input; 0 takes it from the weights.")] = 0,
+    resize: Resize = 0,
     output: Annotated[str, typer.Option(help="What the model gives out: logit, probability, or auto to see.")] = "auto",
     multilabel: Annotated[bool, typer.Option("--multilabel", help="Each class by itself, with a sigmoid.")] = False,
     seed: Seed = 0,
@@ -239,8 +244,8 @@ def audit(
         outcome = run_audit(
             model, images, labels, methods=method, metrics=metric, target=target, full=full, preset=preset,
             normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks, weights=weights,
-            mean=_numbers("mean", mean), std=_numbers("std", std), size=size, output=output, multilabel=multilabel,
-            limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory, out=out, watch=watch,
+            mean=_numbers("mean", mean), std=_numbers("std", std), size=size, resize=resize, output=output,
+            multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory, out=out, watch=watch,
             tell=lambda *about: _say(announce(*about)),
         )  # fmt: skip
     page = write_report(outcome.run) if outcome.run.finished_any() else None
@@ -257,6 +262,54 @@ def _numbers(name: str, text: str) -> tuple[float, ...] | None:
         return tuple(float(part) for part in text.split(",")) if text else None
     except ValueError:
         raise ValueError(f"--{name} {text}: wanted numbers like 0.485,0.456,0.406") from None
+
+
+@app.command()
+@_plainly
+def reproduce(
+    study: Annotated[str, typer.Argument(help="The paper: zhang (ten methods over fidelity, robustness, complexity).")],
+    scale: Annotated[
+        str, typer.Option(help="smoke (minutes), quick (minutes of a GPU) or paper (its own sizes).")
+    ] = "smoke",
+    model: Annotated[str, typer.Option(help="Another model than the scale's own, as for audit.")] = "",
+    images: Annotated[
+        str, typer.Option(help="Your images, as for audit; photographs of installed packages if none.")
+    ] = "",
+    labels: Annotated[Path | None, typer.Option(help="A CSV with columns file and class_index.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="Weights for --model: safetensors or a state dict.")] = None,
+    resize: Resize = 0,
+    seed: Seed = 0,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="The study's folder; the same command goes on there.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rerun a paper's experiment and print which of its claims hold.
+
+    `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is the
+    study in earnest. Tables and figures go to the study's folder.
+    """
+    from saliometer.progress import progress
+    from saliometer.registry import one_of
+    from saliometer.studies import zhang
+    from saliometer.studies._claims import print_claims
+
+    one_of("study", study, ("zhang",))
+    folder = out or Path("runs") / f"{study}-{scale}"
+    with progress() as watch:
+        found = zhang.reproduce(
+            folder, scale, model=model, images=images, labels=labels, weights=weights, resize=resize, device=device,
+            seed=seed, say=_say, watch=watch,
+        )  # fmt: skip
+    claims, written = found.claims(), found.write()
+    if as_json:
+        print(json.dumps({"claims": claims}, indent=1))
+    else:
+        print_claims(claims)
+        print("Wrote " + ", ".join(map(str, written)) + ".")
+    for name, why in found.failed.items():
+        _say(f"Failed: {name}: {why}")
+    if found.failed:
+        raise typer.Exit(1)
 
 
 @app.command(name="compare-definitions")

@@ -4,6 +4,7 @@ Intervals come from 10,000 bootstrap resamples of the images, the same for every
 are paired. A value that is undefined (NaN) counts for nobody; how many there are is told.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -64,9 +65,18 @@ def is_share(metric: str) -> bool:
     return metric.partition(".")[2] not in ("spread", "residual", "unscaled")
 
 
+def number(metric: str, value: float) -> str:
+    """As tables print it: fractions times 100, other numbers as they are, a dash where it is undefined."""
+    if math.isnan(value):
+        return "-"
+    if is_share(metric):
+        return f"{100 * value:.1f}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def _entry(metric: str) -> Entry | None:
     name = metric.partition(".")[0]
-    return registry.metrics[name] if name in registry.metrics else None
+    return registry.metrics[name] if name in registry.metrics else None  # noqa: SIM401 (a family has no such get)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +153,7 @@ class Column:
 def columns(rows: pa.Table, metrics: Iterable[str] = (), *, condition: str = "", target: str = "") -> list[Column]:
     """Every metric and definition of an audit's rows, in the order in which they stand there."""
     costs = [name for name in rows["metric"].unique().to_pylist() if name.startswith("cost.")]
-    chosen_rows = (pc.field("condition") == condition) & ~pc.field("metric").isin(costs)
+    chosen_rows = (pc.field("condition") == condition) & ~pc.field("metric").isin(pa.array(costs, pa.string()))
     wanted = rows.filter(chosen_rows & (pc.field("target") == target) if target else chosen_rows)
     given = {name: wanted[name].to_pylist() for name in ("metric", "definition", "method", "sample")}
     values = wanted["value"].to_numpy()

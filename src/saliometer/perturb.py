@@ -31,13 +31,20 @@ def filled(
         return _mean(references, images).expand_as(images)
     if fill == "blur":
         return blurred(images, BLUR * min(images.shape[2:]))
+    mean, std = (_channels(tuple(values), images.dtype, images.device) for values in (model.mean, model.std))
     if fill == "uniform":
         if seeds is None:
             raise ValueError("fill=uniform is drawn by seed, but no seeds came with the images")
-        low, high = model.bounds(images)
+        low, high = ((edge - mean) / std for edge in (model.low, model.high))
         return low + (high - low) * uniform(seeds, "fill", *images.shape[1:]).to(images.dtype)
-    mean, std = (model.channels(images, values) for values in (model.mean, model.std))
     return ((float(fill == "white") - mean) / std).expand_as(images)
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # kept for callers in any mode; a copy to the device would wait for its passes
+def _channels(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(1, C or 1, 1, 1)."""
+    return torch.tensor(values, dtype=dtype, device=device).view(1, -1, 1, 1)
 
 
 def _mean(references: Tensor | None, images: Tensor) -> Tensor:

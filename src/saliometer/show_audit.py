@@ -1,6 +1,5 @@
 """What the command line shows of an audit: the verdict, then a table of methods and metrics, then what it took."""
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from saliometer import judgement
-from saliometer.judgement import Column
+from saliometer.judgement import Column, number
 from saliometer.progress import duration
 
 if TYPE_CHECKING:
@@ -23,15 +22,6 @@ SHORT = {
     "sufficiency": "suff", "necessity": "nec", "pointing_game": "point", "infidelity": "infid",
     "faithfulness_correlation": "faith", "attack_sensitivity": "attack", "residual": "resid",
 }  # fmt: skip
-
-
-def number(metric: str, value: float) -> str:
-    """Fractions times 100, other numbers as they are."""
-    if math.isnan(value):
-        return "-"
-    if judgement.is_share(metric):
-        return f"{100 * value:.1f}"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def announce(expected: "Estimate", source: "Source", methods: int) -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saliometer.registry import metrics
 from saliometer.seeds import fork
 
 RESAMPLES = 10_000
@@ -142,7 +143,7 @@ def standings(scores: Scores, controls: Iterable[str] = ()) -> list[Standing]:
     """Best mean first; a method ties with the leader of its group where their paired difference's interval holds 0."""
     beside = set(controls)
     found = [_standing(scores, method, method in beside) for method in scores.methods]
-    sign = 1 if scores.metric in LOWER_IS_BETTER else -1
+    sign = 1 if lower_is_better(scores.metric) else -1
     found.sort(key=lambda s: (not s.complete, sign * s.mean.value, s.method))
     ranked: list[Standing] = []
     leader, rank, place = "", 0, 0
@@ -159,13 +160,14 @@ def standings(scores: Scores, controls: Iterable[str] = ()) -> list[Standing]:
     return ranked
 
 
-LOWER_IS_BETTER = ("safl", "siou", "smafl", "failure")
+def lower_is_better(metric: str) -> bool:
+    return metric in metrics and metrics[metric].facts.better == "lower"
 
 
 def _standing(scores: Scores, method: str, control: bool) -> Standing:
     mean, simple, complex_ = (scores.estimate(method, scores.of(group)) for group in GROUPS)
     means = scores.means[:, scores.methods.index(method)]
-    lowest, extreme = (np.max, np.nanargmax) if scores.metric in LOWER_IS_BETTER else (np.min, np.nanargmin)
+    lowest, extreme = (np.max, np.nanargmax) if lower_is_better(scores.metric) else (np.min, np.nanargmin)
     worst = [scores.estimate(method, scores.of(group), lowest) for group in GROUPS]
     cell = ("", "") if np.isnan(means).all() else scores.cells[int(extreme(means))]
     return Standing(method, 0, control, scores.complete(method), mean, simple, complex_, worst[0], cell, *worst[1:])

@@ -6,6 +6,7 @@ import torchvision
 from torch import Tensor, nn
 
 from cam_toys import ChannelsLast, Tokens, gap_cnn, made
+from saliometer.engine.explain import explain
 from saliometer.engine.layers import cam_layer
 from saliometer.methods._cam import Grid, grid_of
 from toys import small_cnn
@@ -134,8 +135,8 @@ def test_a_layer_with_a_way_round_it_is_passed_over():
     assert cam_layer(Skips().eval(), image()) == "block"
 
 
-def test_a_layer_that_runs_twice_is_passed_over():
-    """Features and At could not tell its two outputs apart."""
+def test_a_layer_that_runs_twice_stands_for_its_last_call():
+    """EfficientNet's first and last activation are one module: CAMs read what the last call gives out."""
 
     class Reused(nn.Module):
         def __init__(self) -> None:
@@ -146,7 +147,24 @@ def test_a_layer_that_runs_twice_is_passed_over():
         def forward(self, images: Tensor) -> Tensor:
             return self.head(self.relu(self.second(self.relu(self.first(images)))).mean((2, 3)))
 
-    assert cam_layer(Reused().eval(), image()) == "second"
+    net = Reused().eval()
+    assert cam_layer(net, image()) == "relu"
+
+    class Apart(Reused):
+        def __init__(self) -> None:
+            super().__init__()
+            self.again = nn.ReLU()
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.head(self.again(self.second(self.relu(self.first(images)))).mean((2, 3)))
+
+    apart = Apart().eval()
+    apart.load_state_dict(net.state_dict())
+    images = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
+    for method in ("grad_cam", "layer_cam", "score_cam", "ablation_cam", "hires_cam"):
+        one, other = (explain(which, images, method) for which in (net, apart))
+        torch.testing.assert_close(one, other)
+        assert one.abs().sum() > 0
 
 
 def test_a_layer_that_nobody_calls_is_passed_over():

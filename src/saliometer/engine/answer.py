@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saliometer.engine.device import BATCH, exact, memory_format
+from saliometer.engine.shared import Shared
 from saliometer.engine.tail import Tail
 from saliometer.graph import Graph, Network, RefusedError, UnfitError, refusal
 from saliometer.registry import methods, one_of, unknown
@@ -41,6 +42,7 @@ class Answers:
         self.doing = ""  # what the pass under way is for
         self._known: tuple[Tensor, Tensor] | None = None  # images whose logits were the last to be found, and those
         self._behind: Tail | None = None  # the last that was asked about
+        self.shared: Shared | None = None  # other classes of the images at hand, whose scores are found along the way
 
     def __call__(self, questions: Mapping[str, Question], targets: Tensor) -> dict[str, Answer]:
         """One answer for each asker's question; an exception where it failed, so that the others get theirs."""
@@ -133,18 +135,28 @@ class Answers:
             if _same(images, question.variants(range(1))[0]):
                 self.asked -= len(targets)  # nothing has to go through again
                 return self._score(logits, targets, question.of)[None]
+        place = self.shared.place(targets) if self.shared and question.key.startswith("image") else None
+        words = f"{question.key} {question.of} {question.count}"
+        if self.shared and place is not None and (known := self.shared.get(words, place)) is not None:
+            self.asked -= question.count * len(targets)
+            return known
+        classes = self.shared.classes if self.shared and place is not None else targets[None]
         tail, lightness = self._tail(question)
         found: list[Tensor] = []
         for ks, packed in self._packs(question, lightness):
-            wanted = targets.repeat(len(ks))
+            wanted = classes.T.repeat(len(ks), 1)  # (rows, classes that are asked for)
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
                 with torch.no_grad():
                     logits = self._checked(tail(images, rows), len(images))
-                    return (self._score(logits, self._filled_up(wanted[rows]), question.of),)
+                    every = self._filled_up(wanted[rows]).unbind(1)
+                    return (torch.stack([self._score(logits, some, question.of) for some in every], 1),)
 
-            found.append(self._in_parts(run, packed, lightness)[0].view(len(ks), -1))
-        return torch.cat(found)
+            found.append(self._in_parts(run, packed, lightness)[0].view(len(ks), -1, len(classes)))
+        scores = torch.cat(found).permute(2, 0, 1)
+        if self.shared and place is not None:
+            self.shared.keep(words, scores)
+        return scores[place or 0].contiguous()
 
     def _gradients(self, question: Gradients, targets: Tensor) -> Tensor:
         one_of("score", question.of, SCORES)

@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from saliometer import registry
 from saliometer.engine import presets
 from saliometer.engine.battery import Measure
+from saliometer.engine.bench import listed_methods
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.resolve import Asked, resolve
 from saliometer.engine.run import Unit
 from saliometer.engine.score import Method
 from saliometer.engine.source import Source
+from saliometer.registry import Spec
 
 TASK = "images"
 UNIT = 32  # images that are explained, scored and kept together
@@ -42,6 +44,7 @@ class Request:
     target: str
     seed: int
     condition: str = ""  # a transformation of the images
+    pictures: int = 0  # of how many images the report gets small pictures
 
     @property
     def setting(self) -> str:
@@ -59,28 +62,28 @@ class Request:
         """Every metric under every normalisation that makes a difference to what it reads."""
         found: dict[tuple[str, str], Measure] = {}
         for name in self.normalisations:
-            for text in self.metrics:
-                one = Measure.parse(text, name, self.constant)
+            for metric in self.metrics:
+                text, _, own = metric.partition("@")
+                one = Measure.parse(text, own or name, self.constant)
                 found.setdefault((one.entry.name, one.definition), one)
         return list(found.values())
 
 
-def methods_asked(asked: Asked | Sequence[Asked] | Mapping[str, OwnMethod], preset: str, full: bool) -> list[Method]:
-    listed: list[Any] = (
-        list(asked.items())
-        if isinstance(asked, Mapping)
-        else [asked]
-        if isinstance(asked, str) or callable(asked)
-        else list(asked)
-    )
+def methods_asked(
+    asked: Asked | Sequence[Asked] | Mapping[str, OwnMethod], preset: str, full: bool, controls: bool = True
+) -> list[Method]:
+    """The methods asked for, or the usual ones beside the user's own; of those, one that does not fit is left out."""
+    listed: list[Any] = list(asked.items()) if isinstance(asked, Mapping) else listed_methods(asked)
     if preset:
         listed = [*presets.preset(preset), *listed]
     if full and "all" not in listed:
         listed.append("all")
     own_only = all(not isinstance(one, str) or ":" in one for one in listed)
-    if own_only:
-        listed += METHODS
-    return [one for one in resolve(listed) if not one.entry.facts.needs_truth]
+    usual = METHODS if own_only else ()
+    found = [one for one in resolve([*listed, *usual]) if not one.entry.facts.needs_truth]
+    found = [replace(one, unasked=True) if one.label in usual else one for one in found]
+    named = {Spec.parse(one).name for one in listed if isinstance(one, str)}
+    return [one for one in found if controls or not one.control or one.spec.name in named]
 
 
 def metrics_asked(full: bool, source: Source) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """The audit: every method on a user's own model and images, judged by the battery of metrics, image by image."""
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,8 @@ from saliometer.engine.ready import Images, batch_size_for, check_labels, model_
 from saliometer.engine.resolve import Asked, free
 from saliometer.engine.run import Run, Unit, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
-from saliometer.engine.source import Source
+from saliometer.engine.shared import Memory
+from saliometer.engine.source import Source, mark_of
 from saliometer.engine.thumbs import PHOTOS, keep_photos, keep_sprites
 from saliometer.files import put
 from saliometer.graph import UnfitError
@@ -43,6 +46,7 @@ from saliometer.registry import one_of
 from saliometer.types import Explained, Model, Samples, Watch
 
 
+@torch.inference_mode(False)  # whatever the caller is in, copies of the network can be asked for gradients
 def audit(
     model: str | nn.Module | Model,
     images: Images,
@@ -53,18 +57,22 @@ def audit(
     target: str = "predicted",
     full: bool = False,
     preset: str = "",
+    controls: bool = True,
     normalisations: Sequence[str] = ("abs_max_minmax",),
     constant: str = "invalid",
     maps: Mapping[str, Path | str] | None = None,
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
+    remembered: Memory | None = None,
     weights: Path | str | None = None,
     mean: float | Sequence[float] | None = None,
     std: float | Sequence[float] | None = None,
     size: int = 0,
+    resize: int = 0,
     output: str = "auto",
     multilabel: bool = False,
     name: str = "",
+    pictures: int = PHOTOS,
     limit: int = 0,
     seed: int = 0,
     device: str = "auto",
@@ -79,27 +87,28 @@ def audit(
     `model` is a network, or a name as `saliometer audit --model` takes it; `images` a tensor (N, C, H, W) as the model
     takes them, a DataLoader, or a place (folder, CSV, data set). `target` is the class that is explained and scored:
     predicted, label, or the least probable. `references` are images that methods may compare with, the images
-    themselves by default. `masks` say where the object is, for pointing_game and iou. The same call
-    with the same `out` goes on where it was.
+    themselves by default; `remembered` lets audits of other targets on the same images share passes. `masks` say where
+    the object is, for pointing_game and iou. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
+    Without `controls` only those asked for come along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
     for word in normalisations:
         one_of("normalisation", word, NORMALISATIONS)
     place = devices.find(device)
-    loaded = model_given(model, weights, mean, std, size, output)
+    loaded = model_given(model, weights, mean, std, size, output, resize)
     facts = loaded.facts
     source = source_given(images, labels, masks, loaded.preprocessing, limit, name)
     if target == "label" and source.labels is None:
         raise ValueError("target 'label' wants labels, but the images came without: give labels, or target 'predicted'")
-    chosen = methods_asked(methods, preset, full)
+    chosen = methods_asked(methods, preset, full, controls)
     asked = tuple(metrics) or metrics_asked(full, source)
     request = Request(
         str(facts["name"]), source.name, len(source), tuple(dict.fromkeys(asked)), tuple(dict.fromkeys(normalisations)),
-        constant, target, seed, source.condition,
+        constant, target, seed, source.condition, pictures,
     )  # fmt: skip
     measures = request.measures()
     check_measures(measures, source)
-    ready = model_ready(loaded, source, multilabel, output, place)
+    ready = model_ready(loaded, source, multilabel, place)
     check_labels(source, int(facts["classes"]), str(facts["name"]))
     given = [Made.read(free(label), Path(path), source) for label, path in (maps or {}).items()]
     fixed = {
@@ -107,6 +116,9 @@ def audit(
         "weights": facts["sha256"],
         "unit": UNIT,
         "input": facts.get("preprocessing", {}),
+        "output": [facts.get("output", "logit"), ready.link],
+        "references": "" if references is None else mark_of(references.detach().float()),
+        **source.truth_mark,
     }
     folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
     run = Run(folder, request.manifest, fixed)
@@ -116,18 +128,24 @@ def audit(
     room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
     answers = Answers(ready, place, room, align=min(ALIGN, room))
     outcome = Judged(run, [one.label for one in every])
-    todo = {
-        unit: wanted for unit in request.units()
-        if (wanted := [one for one in every if not run.part(unit, one.label).exists()])
-    }  # fmt: skip
+    for one, measure in product(given, measures):
+        if measure.entry.facts.reexplains:
+            why = "it calls the method again, and there are only maps"
+            outcome.left_out[f"{one.label}, {measure.entry.name}"] = why
+    todo = {unit: wanted for unit in request.units() if (wanted := [one for one in every if _open(run, unit, one)])}
     if todo:
-        _audit_units(request, run, todo, answers, source, measures, outcome, references, tell, watch)
+        _audit_units(request, run, todo, answers, source, measures, outcome, references, remembered, tell, watch)
     return outcome
+
+
+def _open(run: Run, unit: Unit, method: Method | Made) -> bool:
+    """Whether it is still to be done: nothing is there, or a metric failed and may not fail again."""
+    return not run.part(unit, method.label).exists() or run.failure(unit, method.label).exists()
 
 
 def _audit_units(
     request: Request, run: Run, todo: Mapping[Unit, Sequence[Method | Made]], answers: Answers, source: Source,
-    measures: Sequence[Measure], outcome: Judged, references: Tensor | None,
+    measures: Sequence[Measure], outcome: Judged, references: Tensor | None, memory: Memory | None,
     tell: Callable[[Estimate, Source, int], None], watch: Watch,
 ) -> None:  # fmt: skip
     working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
@@ -147,8 +165,11 @@ def _audit_units(
                 references = source.references(REFERENCES, request.seed, answers.device)
             others = references.to(answers.device)
             samples = replace(samples, batch=replace(samples.batch, references=others))
+        answers.shared = None
+        if memory is not None:
+            answers.shared = memory.at(f"{source.fingerprint} {unit.start}", _classes(samples, answers))
         shelf = Shelf(answers)
-        if unit.start < PHOTOS:
+        if unit.start < request.pictures:
             keep_photos(run, unit, samples, answers.model)
         for one in wanted:
             images = unit.stop - unit.start
@@ -164,6 +185,12 @@ def _audit_units(
             run.manifest["passes"] += answers.passes
             run.keep()
             watch(done, f"{one.label}: images {unit.start + 1}-{unit.stop}")
+
+
+def _classes(samples: Samples, answers: Answers) -> Tensor:
+    """(3, N): label, predicted and least probable class; the label is the predicted one where there is none."""
+    most, least = answers.extremes(samples.batch.images)
+    return torch.stack((samples.labels.where(samples.labels >= 0, most), most, least))
 
 
 def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:
@@ -200,14 +227,12 @@ def _one_method(
         blocks.append(_block(constant, score.metric, score.definition, samples, score.values, score.notes))
     subject = method if isinstance(method, Method) else method.as_method()
     broken: list[str] = []
-    for measure, scored, cost in measured(
-        measures, subject, found.maps, samples, shelf, said, explains=not made_elsewhere
-    ):
+    fitting = [one for one in measures if not (made_elsewhere and one.entry.facts.reexplains)]
+    for measure, scored, cost in measured(fitting, subject, found.maps, samples, shelf, said):
         metric = measure.entry.name
         if isinstance(scored, Failure):
-            if not (made_elsewhere and measure.entry.facts.reexplains):
-                outcome.failed.setdefault(f"{method.label}, {metric}", scored.message)
-                broken.append(f"{metric}: {scored.traceback}")
+            outcome.failed.setdefault(f"{method.label}, {metric}", scored.message)
+            broken.append(f"{metric}: {scored.traceback}")
             nothing = torch.full((len(samples),), float("nan"))
             notes = [f"failed: {scored.message}"] * len(samples)
             blocks.append(_block(constant, metric, measure.definition, samples, nothing, notes))
@@ -220,7 +245,7 @@ def _one_method(
         put(run.failure(unit, method.label), "\n".join(broken).encode())
     else:
         run.failure(unit, method.label).unlink(missing_ok=True)
-    if unit.start < PHOTOS:
+    if unit.start < request.pictures:
         keep_sprites(run, unit, method.label, found.maps)
     results.write(run.part(unit, method.label), blocks)
 
@@ -259,7 +284,7 @@ def _enlist(run: Run, methods: Sequence[Method | Made], facts: Mapping[str, Any]
         known = run.manifest["methods"]
         if known.get(method.label, {}).get("key") != method.key:
             known[method.label] = {"key": method.key, "own": method.own, "control": method.control}
-    run.manifest["model"] = dict(facts)
+    run.manifest["model"] = json.loads(json.dumps(facts))  # as it will be read
     run.manifest["skipped"] = dict(source.skipped)
     run.manifest["labelled"] = source.labels is not None
     run.keep()

@@ -12,7 +12,7 @@ from torch import Tensor
 from saliometer import registry
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import Failure, Method, Scores, attributions, drive
-from saliometer.maps import complaints, stage_name, staged
+from saliometer.maps import NORMALISATIONS, complaints, stage_name, staged
 from saliometer.registry import Entry, Spec, one_of
 from saliometer.seeds import fork, forks
 from saliometer.types import Batch, Maps, Question, Samples, Scored, Subject
@@ -34,6 +34,7 @@ class Measure:
         spec = Spec.parse(text)
         entry = registry.metrics[spec.name]
         spec.check("metric", entry)
+        one_of("normalisation", normalisation, NORMALISATIONS)
         return cls(entry, spec, normalisation, one_of("constant", constant, CONSTANT))
 
     @property
@@ -91,7 +92,7 @@ class Shelf:
 
 def measured(
     measures: Sequence[Measure], method: Method, maps: Tensor, samples: Samples, shelf: Shelf,
-    said: Sequence[str] = (), explains: bool = True,
+    said: Sequence[str] = (),
 ) -> Iterator[tuple[Measure, list[Scores] | Failure, Cost]]:  # fmt: skip
     """Every measure of one method's maps (N, C, H, W), with its cost; a measure that fails does not stop the others."""
     odd = complaints(maps)
@@ -101,18 +102,14 @@ def measured(
     shelf.about_maps.clear()
     for measure in measures:
         before, start, shelf.shared = shelf.answers.passes, time.perf_counter(), 0
-        scored = _one(measure, method, whole, samples, shelf, explains)
+        scored = _one(measure, method, whole, samples, shelf)
         found = scored if isinstance(scored, Failure) else _rows(measure, scored, broken, odd, said)
         cost = Cost(time.perf_counter() - start, shelf.answers.passes - before, shelf.shared)
         yield measure, found, cost
 
 
-def _one(
-    measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf: Shelf, explains: bool
-) -> Scored | Failure:
+def _one(measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf: Shelf) -> Scored | Failure:
     facts = measure.entry.facts
-    if facts.reexplains and not explains:
-        return Failure.of(ValueError(f"metric '{measure.entry.name}' calls the method again, but there are only maps"))
     read = staged(maps, facts.reads, measure.normalisation)
     invalid: dict[str, Tensor] = {}
     if measure.scales:
@@ -160,7 +157,11 @@ def _explained_again(question: Maps, method: Method, batch: Batch, answers: Answ
         copies = question.variants(ks)
         seeds = torch.cat([forks(fork("explained again", k), batch.seeds) for k in ks])
         altered = Batch(copies.flatten(0, 1), batch.targets.repeat(len(ks)), seeds, batch.references)
-        found = attributions([method], answers, altered)[method.label]
+        shared, answers.shared = answers.shared, None  # these are other images
+        try:
+            found = attributions([method], answers, altered)[method.label]
+        finally:
+            answers.shared = shared
         if isinstance(found, Failure):
             raise found.error
         for k, maps in zip(ks, found.maps.unflatten(0, (len(ks), -1)), strict=True):

@@ -118,7 +118,7 @@ def bench(
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
     if batch_size < 0:
         raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
-    asked = list(methods.items()) if isinstance(methods, Mapping) else _listed(methods)
+    asked = list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods)
     chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     clash = {one.label for one in given} & {method.label for method in chosen}
     if clash:
@@ -140,7 +140,7 @@ def bench(
     return outcome
 
 
-def _listed(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, OwnMethod]]:
+def listed_methods(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, OwnMethod]]:
     return [methods] if isinstance(methods, str) or callable(methods) else list(methods)
 
 

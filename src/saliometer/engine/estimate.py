@@ -12,7 +12,8 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.score import Method, drive
 from saliometer.maps import staged
-from saliometer.types import Gradients, Logits, Maps, Question, Samples, Scores, Subject, unaltered
+from saliometer.seeds import uniform
+from saliometer.types import Gradients, Logits, Maps, Question, Samples, Scores, Subject, Walk, unaltered
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Counting:
     _known: set[str] = field(default_factory=set)
 
     def count(self, measure: Measure, answers: Answers, samples: Samples) -> None:
-        noise = torch.rand(len(samples), 1, *samples.batch.images.shape[2:], device=samples.batch.images.device)
+        noise = uniform(samples.batch.seeds, "estimate", 1, *samples.batch.images.shape[2:])
         read = staged(noise, measure.entry.facts.reads, measure.normalisation)
         subject = Subject(answers.model, measure.spec)
         start = partial(measure.entry.function, read, samples, subject, **measure.parameters)
@@ -73,10 +74,11 @@ class Counting:
         return {stage: self._answer(stage, question) for stage, question in questions.items()}
 
     def _answer(self, stage: str, question: Question) -> Tensor:
-        count = getattr(question, "count", 1)
+        count = question.passes if isinstance(question, Walk) else getattr(question, "count", 1)
         key = getattr(question, "key", "")
         about_images = key.startswith("image")
-        words = f"{type(question).__name__} {key} {count} {'' if about_images else stage}"
+        kind = f"{type(question).__name__} {getattr(question, 'of', '')}"
+        words = f"{kind} {key} {count} {'' if about_images else stage}"
         if not key or words not in self._known:
             self._known.add(words)
             if isinstance(question, Maps):

@@ -1,5 +1,6 @@
 """The layer that CAM methods read, found by running one image: the last feature maps before places are lost."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from saliometer.methods._cam import SKEWED, Grid, grid_of, skew
 from saliometer.seeds import uniform
 
-PASSING = ("Dropout", "DropPath", "DropBlock", "StochasticDepth", "Identity", "Permute", "Reshape", "Rearrange")
+PASSING = ("Pad", "Dropout", "DropPath", "DropBlock", "StochasticDepth", "Identity", "Permute", "Reshape", "Rearrange")
 NORMS = ("LayerNorm", "RMSNorm")
 ATTENTIONS = ("Attention", "Attn")
 CLOSE = 1e-5  # logits this close, relative to the largest, are the same
@@ -27,6 +28,14 @@ class Run:
     norm: str = ""  # the last normalisation over channels to finish
     attended: str = ""  # the one that finished last before the last attention began
 
+    def last(self) -> Iterator[tuple[str, Tensor]]:
+        """The last output of every module, latest first: a module that is called again stands for its last call."""
+        seen: set[str] = set()
+        for name, output in reversed(self.outputs):
+            if name not in seen:
+                seen.add(name)
+                yield name, output
+
     def is_pooled(self, tensor: object) -> bool:
         return any(tensor is one for one in self.pooled)
 
@@ -40,16 +49,15 @@ def cam_layer(net: nn.Module, image: Tensor) -> str:
     run, modules = _watched(net, image), dict(net.named_modules())
 
     def grid(name: str, output: Tensor) -> Grid | None:
-        readable = len(output) == len(image) and run.calls[name] == 1
-        return grid_of(output.shape, image.shape, modules[name]) if readable else None
+        return grid_of(output.shape, image.shape, modules[name]) if len(output) == len(image) else None
 
-    for name, output in reversed(run.outputs):
+    for name, output in run.last():
         found = grid(name, output) if name == run.attended else None
         if found and skew((found.height, found.width), image.shape) < SKEWED:  # else a window's places, not the image's
             return name
-    for name, output in reversed(run.outputs):
+    for name, output in run.last():
         made = output.ndim == 4 and not _is(modules[name], PASSING) and not run.is_pooled(output)
-        if made and grid(name, output) and _is_only_way(net, modules[name], image):
+        if made and grid(name, output) and _is_only_way(net, modules[name], run.calls[name], image):
             return name
     return ""
 
@@ -60,10 +68,11 @@ def middle_layer(net: nn.Module, image: Tensor) -> str:
     ResNet: layer2. VGG: the convolutions before the fourth pooling. '' if there is none.
     """
     run, modules = _watched(net, image), dict(net.named_modules())
-    for name, output in reversed(run.outputs):
-        spatial = output.ndim == 4 and 8 * output.shape[2] >= image.shape[2] and run.calls[name] == 1
+    for name, output in run.last():
+        spatial = output.ndim == 4 and 8 * output.shape[2] >= image.shape[2]
         made = spatial and not _is(modules[name], PASSING) and not run.is_pooled(output)
-        if made and grid_of(output.shape, image.shape, modules[name]) and _is_only_way(net, modules[name], image):
+        grid = grid_of(output.shape, image.shape, modules[name]) if made else None
+        if grid and _is_only_way(net, modules[name], run.calls[name], image):
             return name
     return ""
 
@@ -111,11 +120,11 @@ def _pools(module: nn.Module) -> bool:
     return "Pool" in type(module).__name__ and next(module.parameters(), None) is None
 
 
-def _is_only_way(net: nn.Module, module: nn.Module, image: Tensor) -> bool:
-    """Whether two images of noise get the same logits once the layer gives zeros for both."""
+def _is_only_way(net: nn.Module, module: nn.Module, calls: int, image: Tensor) -> bool:
+    """Whether two images of noise get the same logits once the layer gives zeros for both, at its last call."""
     seeds = torch.arange(2, device=image.device)
     images = uniform(seeds, "two images", *image.shape[1:]).to(image.dtype)
-    with torch.no_grad(), _silenced(module):
+    with torch.no_grad(), replaced(module, calls, torch.zeros_like):
         logits = net(images)
     if not isinstance(logits, Tensor):
         return True  # whoever asks for scores will be told
@@ -123,8 +132,12 @@ def _is_only_way(net: nn.Module, module: nn.Module, image: Tensor) -> bool:
 
 
 @contextmanager
-def _silenced(module: nn.Module) -> Iterator[None]:
-    handle = module.register_forward_hook(lambda _module, _inputs, output: torch.zeros_like(output))
+def replaced(module: nn.Module, calls: int, instead: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """A layer gives out something else at the last of so many calls."""
+    left = itertools.count(calls - 1, -1)
+    handle = module.register_forward_hook(
+        lambda _module, _inputs, output: instead(output) if next(left) % calls == 0 else None
+    )
     try:
         yield
     finally:

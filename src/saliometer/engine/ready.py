@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine import device as devices
-from saliometer.engine.checked import LogProbabilities, checked_model
+from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.source import Source, of_batches, of_pictures, of_tensors
@@ -19,6 +19,7 @@ from saliometer.images import Preprocessing, read_images
 from saliometer.types import Model
 
 Scale = float | Sequence[float] | None
+OUTSIDE = 0.02  # how far a pixel may be from [0, 1]
 Images = Path | str | Tensor | Source | Iterable[Any]
 
 
@@ -31,17 +32,22 @@ class Loaded:
     preprocessing: Preprocessing | None  # None where images come as the network takes them
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    output: str  # what it gives, as far as that is known: one of checked.OUTPUTS
     whole: Model | None = None  # where it came as one of ours
 
 
 def model_given(
-    model: str | nn.Module | Model, weights: Path | str | None, mean: Scale, std: Scale, size: int, output: str
-) -> Loaded:
+    model: str | nn.Module | Model, weights: Path | str | None, mean: Scale, std: Scale, size: int, output: str,
+    resize: int = 0,
+) -> Loaded:  # fmt: skip
     """A model by name, or a copy of a network that the caller holds."""
     if isinstance(model, str):
         file = Path(weights) if weights else None
-        net, preprocessing, facts = load_model(model, weights=file, mean=mean, std=std, size=size, output=output)
-        return Loaded(net, facts, preprocessing, preprocessing.mean, preprocessing.std)
+        net, preprocessing, facts = load_model(
+            model, weights=file, mean=mean, std=std, size=size, resize=resize, output=output
+        )
+        left = "auto" if output == "auto" else "logit"  # probabilities were turned into logits when it was loaded
+        return Loaded(net, facts, preprocessing, preprocessing.mean, preprocessing.std, left)
     net = model.net if isinstance(model, Model) else model
     if not isinstance(net, nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module or a name")
@@ -50,12 +56,16 @@ def model_given(
     if any(module.training for module in net.modules()):
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     means, stds = _values(mean, 0.0), _values(std, 1.0)
-    given = Preprocessing(size, size, means, stds) if size else None
+    given = Preprocessing(resize or size, size, means, stds) if size else None
     copy = deepcopy(net)
-    wrapped = LogProbabilities(copy).eval() if output == "probability" else copy
     if isinstance(model, Model):
-        return Loaded(copy, described(copy, model.name), None, model.mean, model.std, replace(model, net=copy))
-    return Loaded(wrapped, described(copy, type(net).__name__), given, means, stds)
+        return Loaded(copy, _told(copy, model.name, model.mean, model.std), None, model.mean, model.std, output, model)
+    facts = _told(copy, type(net).__name__, means, stds) | ({"preprocessing": asdict(given)} if given else {})
+    return Loaded(copy, facts, given, means, stds, output)
+
+
+def _told(net: nn.Module, name: str, mean: tuple[float, ...], std: tuple[float, ...]) -> dict[str, Any]:
+    return described(net, name) | {"preprocessing": {"mean": mean, "std": std}}
 
 
 def source_given(
@@ -71,11 +81,17 @@ def source_given(
             raise ValueError(
                 "nothing says how the model takes pictures: give size, mean and std, or images as a tensor"
             )
+        for what, came in (("labels", labels), ("masks", masks)):
+            if came is not None and not isinstance(came, str | Path):
+                kind = type(came).__name__
+                raise ValueError(f"{what} of images in files: {kind} came, wanted the place of a file or folder")
         pictures = read_images(
             images, labels=Path(labels) if labels is not None else None, masks=Path(masks) if masks else None,
             limit=limit,
         )  # fmt: skip
         return of_pictures(pictures, preprocessing, name or _short(images))
+    if isinstance(labels, str | Path) or isinstance(masks, str | Path):
+        raise ValueError("labels and masks in files go with images in files: give tensors with a tensor of images")
     given = None if labels is None else torch.as_tensor(labels)
     if isinstance(images, Tensor):
         chosen = slice(limit or None)
@@ -91,21 +107,49 @@ def _short(place: Path | str) -> str:
     return path.stem if path.suffix in (".csv", ".npz") else path.name or str(place)
 
 
-def model_ready(loaded: Loaded, source: Source, multilabel: bool, output: str, place: torch.device) -> Model:
+def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.device) -> Model:
     """The model on its device, frozen, checked on the first images, with the layers that CAMs read."""
     net = loaded.net.to(place).to(memory_format=devices.memory_format(place))
     images = source.images(0, min(4, len(source)), place)
+    _check_scale(loaded, images)
     inner = net.net if isinstance(net, LogProbabilities) else net
-    loaded.facts["classes"] = checked_model(inner, images, output)
-    if loaded.whole is not None:
-        return loaded.whole
+    loaded.facts["classes"] = checked_model(inner, images, loaded.output)
+    if loaded.output == "probability":
+        net = as_logits(net, images)
+        way = "its logarithm taken" if isinstance(net, LogProbabilities) else "its last layer taken out"
+        loaded.facts["output"] = f"probability, {way}"
     with torch.no_grad():
         one_logit = net(images[:1]).shape[1] == 1
+    if loaded.whole is not None:
+        name = _inside(net, loaded.whole.cam_layer), _inside(net, loaded.whole.middle_layer)
+        return replace(loaded.whole, net=net, cam_layer=name[0], middle_layer=name[1])
     return Model(
         str(loaded.facts["name"]), net, cam_layer(net, images[:1]), str(loaded.facts["sha256"]), loaded.mean,
         loaded.std,
         middle_layer=middle_layer(net, images[:1]), link="sigmoid" if multilabel or one_logit else "softmax",
     )  # fmt: skip
+
+
+def _check_scale(loaded: Loaded, images: Tensor) -> None:
+    """Raise where mean and std are not the images'; warn where pixels would not lie in [0, 1]."""
+    for what, values in (("mean", loaded.mean), ("std", loaded.std)):
+        if len(values) not in (1, images.shape[1]) or (what == "std" and min(values) <= 0):
+            wanted = f"one number or {images.shape[1]}, as the images have channels" + ", above 0" * (what == "std")
+            raise ValueError(f"{what} is {values}: wanted {wanted}")
+    mean, std = (Model.channels(images, values) for values in (loaded.mean, loaded.std))
+    pixels = images * std + mean
+    low, high = float(pixels.min()), float(pixels.max())
+    if low < -OUTSIDE or high > 1 + OUTSIDE:
+        loaded.facts["warnings"] = [
+            *loaded.facts["warnings"],
+            f"with mean {loaded.mean} and std {loaded.std} pixels reach from {low:.3g} to {high:.3g}, not from 0 to 1: "
+            "give those that the images were normalised with, for black and noise are made by them",
+        ]
+
+
+def _inside(net: nn.Module, layer: str) -> str:
+    """What a layer is called now: a wrapped network's are one further in."""
+    return f"net.{layer}" if layer and isinstance(net, LogProbabilities) else layer
 
 
 def _values(given: Scale, otherwise: float) -> tuple[float, ...]:

@@ -57,6 +57,16 @@ class Source:
         values = torch.stack([torch.from_numpy(np.asarray(one)) for one in drawn])
         return values == 255, (values > 0) & (values < 255)
 
+    @property
+    def truth_mark(self) -> dict[str, str]:
+        """The SHA-256 of labels and masks, '' where there are none."""
+        labels = "" if self.labels is None else _digest(str(self.labels.tolist()).encode())
+        masks = "" if self.masks is None else _digest(self.masks.cpu().numpy().tobytes())
+        if self.pictures is not None and self.pictures.has_masks:
+            drawn = (item.mask() if item.mask else str(item.box).encode() for item in self.pictures.items)
+            masks = _digest(b"".join(hashlib.sha256(one).digest() for one in drawn))
+        return {"labels": labels, "masks": masks}
+
     def samples(self, start: int, stop: int, seed: int, device: torch.device) -> Samples:
         images = self.images(start, stop, device)
         known = self.truth(start, stop)
@@ -88,14 +98,20 @@ class Source:
             self, tensors=(pixels - mean) / std, masks=None, pictures=None, condition=transform, fingerprint=mark
         )
 
-    def first(self, count: int) -> "Source":
-        """The first images, or all if there are no more."""
+    def some(self, count: int, seed: int) -> "Source":
+        """So many of the images by lot, or all if there are no more; fewer are among those that more would be."""
         if not 0 < count < len(self):
             return self
-        tensors, masks = (None if one is None else one[:count] for one in (self.tensors, self.masks))
-        labels = None if self.labels is None else self.labels[:count]
-        mark = f"{self.fingerprint} first {count}"
-        return replace(self, ids=self.ids[:count], labels=labels, tensors=tensors, masks=masks, fingerprint=mark)
+        lots = np.random.default_rng(fork("some images", seed)).permutation(len(self))[:count]
+        places = sorted(lots.tolist())
+        tensors, masks, labels = (
+            None if one is None else one[places] for one in (self.tensors, self.masks, self.labels)
+        )
+        return replace(
+            self, ids=tuple(self.ids[place] for place in places), labels=labels, tensors=tensors, masks=masks,
+            pictures=None if self.pictures is None else self.pictures.some(places),
+            fingerprint=f"{self.fingerprint} some {count} {seed}",
+        )  # fmt: skip
 
 
 def of_tensors(
@@ -111,9 +127,18 @@ def of_tensors(
     if masks is not None and (masks.shape != (len(images), *images.shape[2:])):
         wanted = (len(images), *images.shape[2:])
         raise ValueError(f"masks have shape {tuple(masks.shape)}, wanted {wanted}: one for each image")
-    digest = hashlib.sha256(images.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+    kept = images.detach().float()
     ids = tuple(f"image-{i}" for i in range(len(images)))
-    return Source(name, ids, labels, digest, images.detach().float(), None if masks is None else masks.bool())
+    return Source(name, ids, labels, mark_of(kept), kept, None if masks is None else masks.bool())
+
+
+def mark_of(images: Tensor) -> str:
+    """The SHA-256 of their shape and values."""
+    return _digest(str(tuple(images.shape)).encode() + images.cpu().contiguous().numpy().tobytes())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def of_batches(loader: Iterable[Any], limit: int = 0) -> Source:
@@ -123,6 +148,9 @@ def of_batches(loader: Iterable[Any], limit: int = 0) -> Source:
     count = 0
     for batch in loader:
         first, *rest = batch if isinstance(batch, tuple | list) else (batch,)
+        if not isinstance(first, Tensor):
+            kind = type(first).__name__
+            raise ValueError(f"the DataLoader gave a batch of {kind}: wanted a tensor of images, alone or with labels")
         images.append(first)
         labels += [torch.as_tensor(rest[0])] if rest else []
         count += len(first)

@@ -5,6 +5,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from saliometer.engine.layers import replaced
 from saliometer.engine.memory import made
 from saliometer.graph import Graph, Network
 from saliometer.types import At, Model
@@ -28,7 +29,7 @@ class Tail:
         self._trusted: bool | None = None  # whether the short way was found to give what the long way gives
 
     def __call__(self, features: Tensor, rows: slice) -> Tensor:
-        if self._trusted is not False and self._probed[0] == 1:
+        if self._trusted is not False:
             short = self._short(features)
             if short is not None and self._trusted is None:
                 long = self._long(features[:1].detach(), slice(rows.start, rows.start + 1))
@@ -41,8 +42,8 @@ class Tail:
     @cached_property
     def lightness(self) -> int:
         """How many rows take no more memory here than one image does in the whole network."""
-        calls, whole, output = self._probed
-        if calls != 1 or self._way(1) is None:
+        _, whole, output = self._probed
+        if self._way(1) is None:
             return 1
         behind = made(self._short, output) + ROWS * output.nbytes
         return max(1, whole // behind)
@@ -88,11 +89,8 @@ class Tail:
     def _long(self, features: Tensor, rows: slice) -> Tensor:
         places = torch.arange(rows.start, rows.stop, device=features.device) % len(self.at.images)
         filled = torch.cat((places, places[:1].expand(len(features) - len(places))))
-        handle = self.layer.register_forward_hook(lambda _module, _inputs, _output: features.clone())
-        try:
+        with replaced(self.layer, self._probed[0], lambda _: features.clone()):
             return self.model.logits(self.at.images[filled])
-        finally:
-            handle.remove()
 
 
 def _closed(graph: Graph, place: int, behind: list[int]) -> bool:

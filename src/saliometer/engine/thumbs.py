@@ -48,6 +48,7 @@ PHOTOS, SIDE = 100, 112  # how many of an audit's images are kept for the report
 def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
     """Images of an audit, small, with label and explained class."""
     images = model.pixels(samples.batch.images).clamp(0, 1)
+    images = images if images.shape[1] in (1, 3) else images.mean(1, keepdim=True)  # no picture has other channels
     small = F.interpolate(images, _fitted(images.shape[2:], SIDE), mode="bilinear", antialias=True)
     _savez(
         run.sprites(unit),

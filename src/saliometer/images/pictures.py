@@ -1,7 +1,7 @@
 """A set of pictures: names, labels where there are any, and each picture when it is looked at."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
@@ -35,6 +35,12 @@ class Pictures:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def some(self, places: Sequence[int]) -> "Pictures":
+        """Those at some places."""
+        labels = None if self.labels is None else tuple(self.labels[place] for place in places)
+        chosen = tuple(self.items[place] for place in places)
+        return replace(self, names=tuple(item.name for item in chosen), labels=labels, items=chosen)
 
     @property
     def has_masks(self) -> bool:

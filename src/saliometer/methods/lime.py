@@ -42,7 +42,8 @@ def lime(
     else:
         blank = filled(model, images, fill, references=batch.references, seeds=batch.seeds)
     switches = _coins(batch.seeds, samples, present)
-    scores = yield Scores(switched(images, blank, labels, switches), samples, output)
+    key = f"image lime {samples} {segments} {max_dist} {cells} {on} {fill}"
+    scores = yield Scores(switched(images, blank, labels, switches), samples, output, key=key)
     coefficients, fit = ridge(switches, scores, nearness(switches, present, kernel_width))
     still, count = flat(scores), present.sum(1)
     return Explained(

@@ -25,7 +25,8 @@ def occlusion(
         inside = inside & (k < windows)[:, None, None]  # the last copy is the whole image
         return torch.where(inside[:, None, None], blank, images)
 
-    scores = (yield Scores(hidden, windows + 1, output)).double()
+    key = f"image occlusion {window} {stride} {fill}"
+    scores = (yield Scores(hidden, windows + 1, output, key=key)).double()
     drops = (scores[-1] - scores[:-1]).T.reshape(len(batch), len(rows), len(columns))
     summed: Tensor = rows.mT.double() @ drops @ columns.double()
     return (summed / (rows.sum(0)[:, None] * columns.sum(0)))[:, None].to(images.dtype)

@@ -41,7 +41,8 @@ def rise(
     def variants(ks: range) -> Tensor:
         return masked(images, some(ks)[:, None, None], blank)
 
-    scores = yield Scores(variants, masks, output)
+    key = f"image rise {masks} {cells} {keep} {fill} {seed}"
+    scores = yield Scores(variants, masks, output, key=key)
     weights = scores - scores.mean(0) if centre else scores
     return Explained(weighted(weights, some, keep)[:, None], flags={"flat_score": flat(scores)})
 

@@ -31,7 +31,8 @@ def score_cam(
 
     if not len(channels):
         return shown(torch.zeros_like(maps[:, 0]), found, relu)
-    scores, chosen = (yield Scores(through, len(channels), of=of)).T, shaped[:, channels]  # (N, channels) each
+    key = f"image score_cam {layer} {fill} {relu}"
+    scores, chosen = (yield Scores(through, len(channels), of=of, key=key)).T, shaped[:, channels]  # (N, channels) each
     if weights == "softmax_logits":
         scores = scores.masked_fill(~chosen, -torch.inf).softmax(1)
     return shown(torch.einsum("nk,nkhw->nhw", scores.where(chosen, 0), maps[:, channels]), found, relu)

@@ -41,7 +41,7 @@ def area(
     tied = tied_maps(maps) if ties == "seed" and draws > 1 else torch.zeros_like(ends[0], dtype=torch.bool)
     width, count = steps_of(maps[0].numel(), steps)
     found = []
-    for draw in range(draws if bool(tied.any()) else 1):
+    for draw in range(draws if draws > 1 and bool(tied.any()) else 1):
         places = ranks(maps, samples.batch.seeds, ties=ties, draw=draw)
         inner = swapped(places, width, start, end, first=1)
         between = yield from odds(inner, count - 1, f"{key} {count} {ties} {draw}", ends[0])

@@ -8,4 +8,5 @@ from saliometer.seeds import fork, forks
 
 def drawn(seeds: Tensor, purpose: str, ks: range) -> Tensor:
     """(len(ks) N,) int64: a seed for every image in each draw, one draw after the other."""
-    return torch.cat([forks(fork(purpose, k), seeds) for k in ks])
+    each = torch.tensor([fork(purpose, k) for k in ks]).to(seeds.device, non_blocking=True)
+    return forks(each[:, None], seeds).flatten()

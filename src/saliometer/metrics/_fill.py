@@ -12,13 +12,17 @@ from torch.nn import functional as F
 STEPS = 2000
 RESIDUALS = {torch.float32: 1e-5, torch.float64: 1e-8}
 CHECK = 8  # steps between two looks at the residuals: each look waits for the device
-ROOM = {"cpu": 1 << 20, "cuda": 1 << 27}  # values of one tensor that are solved for together
+ROOM = {"cpu": 1 << 20, "cuda": 1 << 25}  # values of one tensor that are solved for together
+
+
+def together(images: Tensor) -> int:
+    """How many images (S, C, H, W) are solved for at once."""
+    return max(1, ROOM.get(images.device.type, ROOM["cpu"]) // images[0].numel())
 
 
 def restored(images: Tensor, missing: Tensor, *, steps: int = STEPS) -> Tensor:
     """Images (S, C, H, W) with their missing pixels (S, H, W) filled in; NaN there if the solution was not found."""
-    together = max(1, ROOM.get(images.device.type, ROOM["cpu"]) // images[0].numel())
-    parts = zip(images.split(together), missing[:, None].split(together), strict=True)
+    parts = zip(images.split(together(images)), missing[:, None].split(together(images)), strict=True)
     return torch.cat([torch.where(hole, _solved(part, hole, steps), part) for part, hole in parts])
 
 

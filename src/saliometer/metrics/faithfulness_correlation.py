@@ -12,6 +12,7 @@ from saliometer.types import Measuring, Samples, Scored, Scores, Subject, unalte
 OUTPUTS = ("logit", "probability")
 FILLS = ("black", "mean_colour")
 SHARE = 224  # one pixel of so many goes
+ROOM = 1 << 22  # random numbers that are drawn together
 ROUNDING = 1e-7  # of a score: outputs that differ by less do not differ
 
 
@@ -68,11 +69,12 @@ def chosen(samples: Samples, runs: int) -> Tensor:
     pixels = samples.batch.images[0, 0].numel()
     size = max(1, round(pixels / SHARE))
     seeds = samples.batch.seeds
-    found = [
-        uniform(drawn(seeds, "faithfulness_correlation", range(run, run + 1)), "set", pixels).topk(size).indices
-        for run in range(runs)
-    ]
-    return torch.stack(found)
+    together = max(1, ROOM // (pixels * len(seeds)))
+    found = []
+    for first in range(0, runs, together):
+        some = drawn(seeds, "faithfulness_correlation", range(first, min(first + together, runs)))
+        found.append(uniform(some, "set", pixels).topk(size).indices.view(-1, len(seeds), size))
+    return torch.cat(found)
 
 
 def correlations(one: Tensor, other: Tensor) -> Tensor:

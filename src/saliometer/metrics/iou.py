@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from saliometer.metrics._truth import NO_MASK, order, share, truth
+from saliometer.metrics._truth import NO_MASK, first, share, truth
 from saliometer.registry import metric
 from saliometer.types import Samples, Scored, Subject
 
@@ -24,7 +24,7 @@ def iou(maps: Tensor, samples: Samples, subject: Subject, *, ties: str = "seed")
     """
     mask, labelled = truth(samples)
     count = mask.sum((1, 2))
-    chosen = order(maps, labelled, samples, ties) < count[:, None, None]
+    chosen = first(maps, labelled, count, samples, ties)
     both = (chosen & mask).sum((1, 2)).double()
     part = share(mask, labelled)
     return Scored(both / (2 * count - both).clamp(min=1), {"chance": part / (2 - part)}, {NO_MASK: count == 0})

@@ -75,7 +75,8 @@ def _nguyen(
         """Copy k has fill k // count in set k % count."""
         made = []
         for fill in range(ks[0] // count, ks[-1] // count + 1):
-            chosen = torch.tensor([k % count for k in ks if k // count == fill], device=members.device)
+            first, last = max(ks.start, fill * count), min(ks.stop, (fill + 1) * count)
+            chosen = torch.arange(first, last, device=members.device) - fill * count
             here = (members == chosen.view(-1, 1, 1, 1))[:, :, None].to(images.dtype)
             made.append(masked(noise(fill), here, images))
         return made[0] if len(made) == 1 else torch.cat(made)
@@ -95,7 +96,7 @@ def _coming_back(
     whole = yield from own_odds(samples)
 
     def variants(ks: range) -> Tensor:
-        hidden = count - 1 - torch.tensor(list(ks), device=members.device).view(-1, 1, 1, 1)
+        hidden = count - 1 - torch.arange(ks.start, ks.stop, device=members.device).view(-1, 1, 1, 1)
         return masked(images, (members >= hidden)[:, :, None].to(images.dtype), empty)
 
     between = yield from odds(variants, count - 1, f"coming back {kind} {space}", whole)

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 from torch.nn import functional as F
 
-from saliometer.metrics._truth import NO_MASK, order, share, truth
+from saliometer.metrics._truth import NO_MASK, highest, share, truth
 from saliometer.registry import metric
 from saliometer.types import Samples, Scored, Subject
 
@@ -31,9 +31,9 @@ def pointing_game(
         raise ValueError(f"metric 'pointing_game': tolerance={tolerance}, wanted 0 pixels or more")
     mask, labelled = truth(samples)
     hits = widened(mask, tolerance) & labelled
-    highest = order(maps, labelled, samples, ties) == 0
+    best = highest(maps, labelled, samples, ties)
     empty = ~mask.flatten(1).any(1)
-    return Scored((highest & hits).flatten(1).any(1).double(), {"chance": share(hits, labelled)}, {NO_MASK: empty})
+    return Scored((best & hits).flatten(1).any(1).double(), {"chance": share(hits, labelled)}, {NO_MASK: empty})
 
 
 def widened(mask: Tensor, reach: float) -> Tensor:

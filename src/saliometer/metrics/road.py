@@ -1,12 +1,13 @@
 """ROAD, remove and debias: the score while pixels are replaced by what their neighbours say (Rong et al., 2022)."""
 
 from collections.abc import Generator
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from saliometer.maps import ranks
-from saliometer.metrics._fill import restored
+from saliometer.metrics._fill import restored, together
 from saliometer.registry import metric, one_of
 from saliometer.seeds import normal
 from saliometer.types import Logits, Measuring, Model, Question, Samples, Scored, Scores, Subject, Variants
@@ -41,14 +42,14 @@ def road(
         raise ValueError(f"metric 'road': noise={noise}, wanted 0 or more")
     percentages = parsed(shares)
     places = ranks(maps, samples.batch.seeds, ties=ties)
-    curves = {}
-    for first, gone in {"morf": places, "lerf": places[0].numel() - 1 - places}.items():
-        copies = _removed(samples, subject.model, gone, percentages, noise)
-        key = f"road {first} {percentages} {noise} {ties}"
-        curves[first] = yield from _scored(copies, len(percentages), samples, score, key)
-    parts = {name: curve.mean(0) for name, curve in curves.items()}
-    value = (parts["lerf"] - parts["morf"]) / 2 if order == "both" else parts[order]
-    unsolved = torch.cat(tuple(curves.values())).isnan().any(0)
+    orders = torch.stack((places, places[0].numel() - 1 - places))
+    copies = _removed(samples, subject.model, orders, percentages, noise)
+    key = f"road {percentages} {noise} {ties}"
+    curves = yield from _scored(copies, 2 * len(percentages), samples, score, key)
+    morf, lerf = curves.unflatten(0, (2, -1)).mean(1)
+    parts = {"morf": morf, "lerf": lerf}
+    value = (lerf - morf) / 2 if order == "both" else parts[order]
+    unsolved = curves.isnan().any(0)
     return Scored(value, parts, {"a filled image has no score: its fill was not found": unsolved})
 
 
@@ -63,19 +64,31 @@ def parsed(shares: str) -> list[float]:
     return found
 
 
-def _removed(samples: Samples, model: Model, places: Tensor, shares: list[float], noise: float) -> Variants:
-    """Copies with a share of the pixels, those of the lowest places, filled in; made when they are asked for."""
+def _removed(samples: Samples, model: Model, orders: Tensor, shares: list[float], noise: float) -> Variants:
+    """Copies with a share of the pixels, those of the lowest places, filled in, for each of the orders (2, N, H, W).
+
+    They are solved for in groups that are made when they are asked for, however few are asked for at a time.
+    """
     images, seeds = samples.batch.images, samples.batch.seeds
-    std = model.channels(images, model.std)
-    pixels = model.pixels(images)
+    mean, std = (model.channels(images, values) for values in (model.mean, model.std))
+    pixels, size = model.pixels(images), images[0, 0].numel()
+    asked = [(places, share) for places in orders for share in shares]
+    group = max(1, together(images) // len(images))
+
+    @lru_cache(maxsize=1)
+    def solved(first: int) -> Tensor:
+        some = asked[first : first + group]
+        missing = torch.stack([places < round(share / 100 * size) for places, share in some])
+        filled = restored(pixels.repeat(len(some), 1, 1, 1), missing.flatten(0, 1)).unflatten(0, (len(some), -1))
+        if noise:
+            drawn = {share: noise * normal(seeds, f"road {share}", like=images) for _, share in some}
+            filled += torch.stack([drawn[share] for _, share in some])
+        return torch.where(missing[:, :, None], (filled - mean) / std, images)
 
     def copies(ks: range) -> Tensor:
-        missing = torch.stack([places < round(shares[k] / 100 * places[0].numel()) for k in ks])
-        filled = restored(pixels.repeat(len(ks), 1, 1, 1), missing.flatten(0, 1)).unflatten(0, (len(ks), -1))
-        if noise:
-            filled += noise * torch.stack([normal(seeds, f"road {shares[k]}", like=images) for k in ks])
-        inputs = (filled - model.channels(images, model.mean)) / std
-        return torch.where(missing[:, :, None], inputs, images)
+        firsts = range(ks.start - ks.start % group, ks.stop, group)
+        parts = [solved(first)[max(ks.start - first, 0) : ks.stop - first] for first in firsts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     return copies
 

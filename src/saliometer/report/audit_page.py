@@ -14,9 +14,8 @@ from saliometer import judgement, registry
 from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run
 from saliometer.files import put
-from saliometer.judgement import Column
+from saliometer.judgement import Column, number
 from saliometer.progress import duration
-from saliometer.show_audit import number
 
 SHOWN = 12  # images in the gallery
 

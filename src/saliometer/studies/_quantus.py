@@ -30,9 +30,20 @@ class Linear(nn.Module):
         return torch.stack((score, torch.zeros_like(score)), 1)
 
 
+class Gate(nn.Module):
+    """Class 0 gains by the right half only where the left half is bright, and loses by it elsewhere."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        left, right = (half.mean((1, 2, 3)) for half in images.chunk(2, 3))
+        score = 4 * (left + right * (2 * left - 1))
+        return torch.stack((score, torch.zeros_like(score)), 1)
+
+
 def monotonicity() -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Whether a right map and its negation are called monotone: by Quantus, and by us."""
-    quantus, (model, images, maps) = _quantus(), _case()
+    """Whether maps that put the right half last, and first, are called monotone: by Quantus, and by us."""
+    quantus = _quantus()
+    model, images = Model("gate", Gate().eval(), "", ""), torch.ones(2, 1, 8, 8)
+    maps = torch.linspace(-1, 1, 8).expand(2, 1, 8, 8) + 0.01 * torch.linspace(-1, 1, 8)[:, None]
     metric = quantus.Monotonicity(abs=False, normalise=False, disable_warnings=True, features_in_step=4)
     theirs, ours = [], []
     for some in (maps, -maps):

@@ -1,5 +1,6 @@
 """Ten methods over fidelity, robustness and complexity (Zhang, Torres, Hermanns), rerun: Tables 1-4 and 25 claims."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,12 +20,16 @@ from saliometer.engine.device import find
 from saliometer.engine.judged import Judged
 from saliometer.engine.presets import ZHANG
 from saliometer.engine.ready import Loaded, model_given, model_ready, source_given
+from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, of_tensors
+from saliometer.engine.thumbs import PHOTOS
+from saliometer.files import put
 from saliometer.photos import photographs
 from saliometer.registry import Spec, one_of
 from saliometer.seeds import fork
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
+from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
 from saliometer.types import Model, Watch
 
 FEW = 128  # images, below which methods that compare with others get crops of photographs
@@ -50,7 +55,7 @@ class Scale:
 
 SCALES = {
     "smoke": Scale(
-        "efficientnet_lite0", 64, 4, 4, 4, 8, 8, 2, 2,
+        "efficientnet_lite0", 64, 4, 4, 2, 8, 8, 2, 2,
         {"RISE": "masks=64", "LIME": "samples=64,segments=grid", "IG": "steps=10", "IBA": "steps=3,copies=2"},
         tuple(VARIATIONS[place] for place in (0, 4, 9, 13)),
     ),
@@ -82,6 +87,14 @@ class Study:
     def claims(self) -> list[dict[str, Any]]:
         return [claim.judged(self.evidence) for claim in CLAIMS]
 
+    def write(self) -> list[Path]:
+        """Tables, figures and claims as files in the study's folder."""
+        written = [self.folder / "tables.md", self.folder / "claims.json"]
+        put(written[0], (markdown(self.evidence) + "\n").encode())
+        put(written[1], (json.dumps({"claims": self.claims()}, indent=1) + "\n").encode())
+        written.append(figure_2(self.evidence, self.folder / "figure2.png"))
+        return [*written, figure_1(self.evidence, self.folder / "label", self.folder / "figure1.png")]
+
 
 def reproduce(
     folder: Path,
@@ -91,6 +104,7 @@ def reproduce(
     images: str = "",
     labels: Path | None = None,
     weights: Path | None = None,
+    resize: int = 0,
     device: str = "auto",
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
@@ -99,11 +113,11 @@ def reproduce(
     """Tables 1 to 4 as audits under one folder, each of which goes on where it was."""
     chosen = SCALES[one_of("scale", scale, SCALES)]
     place = find(device)
-    loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto")
+    loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto", resize)
     source = source_given(images, labels, None, loaded.preprocessing, 0, "") if images else _photographs(loaded)
     if not images and scale == "paper":
         raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
-    ready = model_ready(loaded, source, False, "auto", place)
+    ready = model_ready(loaded, source, False, place)
     labelled = source.labels is not None
     if not labelled:
         source = replace(source, labels=_predicted(ready, source, place))
@@ -112,6 +126,7 @@ def reproduce(
     parts = list(_parts(chosen, source, ready, labelled, seed))
     asked = list(_methods(chosen).values())
     judged: list[Judged] = []
+    remembered = Memory()
     total = sum(part.weight for part in parts)
     done = 0.0
     for part in parts:
@@ -128,8 +143,10 @@ def reproduce(
                 target=part.target,
                 seed=seed,
                 device=device,
-                normalisations=part.normalisations,
+                controls=part.controls,
+                pictures=PHOTOS if part.controls else 0,
                 references=references,
+                remembered=remembered,
                 out=folder / part.name,
                 watch=told,
             )
@@ -151,7 +168,7 @@ class Part:
     source: Source
     metrics: tuple[str, ...]
     target: str = "label"
-    normalisations: tuple[str, ...] = ("abs_max_minmax",)
+    controls: bool = False
 
     @property
     def weight(self) -> float:
@@ -164,17 +181,16 @@ def _parts(scale: Scale, source: Source, model: Model, labelled: bool, seed: int
     drops = ("average_drop", "average_increase", "average_gain")
     curves = (f"insertion(steps={scale.steps})", f"deletion(steps={scale.steps})")
     monotone = f"monotonicity(fills={scale.fills},sets={scale.sets})"
-    whole = source.first(scale.images)
+    whole = source.some(scale.images, seed)
     still = ("sparseness", "complexity", "effective_complexity", "probability", "extent")
-    yield Part(
-        "label", whole, (*drops, *curves, monotone, *still), normalisations=("abs_max_minmax", "signed_joint_minmax")
-    )
+    signed = tuple(f"{metric}@signed_joint_minmax" for metric in drops)
+    yield Part("label", whole, (*drops, *curves, monotone, *still, *signed), controls=True)
     for target in ("predicted", "least") if labelled else ("least",):
         yield Part(target, whole, (*drops, *curves), target)
     draws = f"draws={scale.draws}"
-    yield Part("shaken", source.first(scale.shaken), (f"max_sensitivity({draws})", f"avg_sensitivity({draws})"))
+    yield Part("shaken", source.some(scale.shaken, seed), (f"max_sensitivity({draws})", f"avg_sensitivity({draws})"))
     for variation in scale.variations:
-        changed = source.first(scale.transformed).under(variation, seed, model)
+        changed = source.some(scale.transformed, seed).under(variation, seed, model)
         yield Part(re.sub(r"[^a-z0-9.]+", "-", variation).strip("-"), changed, (*drops, *curves, "probability"))
 
 

@@ -1,0 +1,393 @@
+"""Every metric of the battery against its floor of bare model passes, and against the same work of Quantus and others.
+
+    python benchmarks/metrics.py [--device cuda] [--net small|resnet50] [--images 8] [--metrics a,b] [--no-peers]
+                                 [--out file.json]
+
+The floor is the count of passes that a metric's distinct questions take, as the engine counts them, over the network's
+best throughput in the same process and precision: F forward, F + B there and back, S the slope of a slope through a
+network whose ReLUs are softplus. A metric is timed as an audit runs it, on a shelf with no answers, warm. Metrics whose
+passes are few or wait for each other judge an audit's chunk of 32 images, for a batch is no larger than that; those
+that ask no model judge 64 maps. Maps are the gradient's, and smooth ones where a metric does not explain anew. A bare
+pass goes before and after every run, and says how slow a busy machine is just then: times are divided by that, and the
+median stands. A table's columns: metric, passes, images, floor, ours, ours over the floor, the same for the smooth
+maps, and others with their times and how much longer they take; times in ms an image. Metrics that ask no model have no
+floor: theirs are microseconds a map.
+"""
+
+import argparse
+import copy
+import importlib.metadata
+import math
+import platform
+import statistics
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import metric_peers
+from methods import Floor, Setting, seconds, setting, throughput, write
+from saliometer import explain
+from saliometer.engine import device as devices
+from saliometer.engine.answer import Answers
+from saliometer.engine.asked import METRICS, UNIT, methods_asked
+from saliometer.engine.battery import Measure, Shelf, measured
+from saliometer.engine.bench import ALIGN
+from saliometer.engine.ready import batch_size_for
+from saliometer.engine.resolve import one_method
+from saliometer.engine.score import Failure, attributions
+from saliometer.engine.source import of_tensors
+from saliometer.metrics._smooth import BETA
+from saliometer.registry import Spec
+from saliometer.types import Logits, Maps, Model, Question, Samples, Scores, Walk
+
+MANY = 64  # maps of metrics that ask no model
+
+
+@dataclass(frozen=True)
+class Case:
+    """A metric as it is timed."""
+
+    label: str  # as peers and --metrics know it
+    params: dict[str, Any] = field(default_factory=dict)
+    images: int = 0  # that are judged; 0 takes as many as --images says
+    smooth: bool = True  # also on the smooth maps
+
+    @property
+    def metric(self) -> str:
+        return self.label.split("(")[0]
+
+    @property
+    def text(self) -> str:
+        return str(Spec(self.metric, tuple(sorted(self.params.items()))))
+
+
+def cases(side: int) -> list[Case]:
+    """In numbers of steps that Quantus takes as well: it ranks every channel's pixels, and the steps must be equal."""
+    steps = 3 * side // 4
+    masked = ("local_accuracy", "average_drop", "average_increase", "average_gain", "completeness")
+    free = ("sparseness", "complexity", "pointing_game", "iou")
+    return [
+        *(Case(name, images=UNIT) for name in masked),
+        Case("insertion", {"steps": steps}),
+        Case("deletion", {"steps": steps}),
+        Case("monotonicity(nguyen)", {"sets": steps // 2, "fills": 4}),
+        Case("monotonicity(arya)", {"definition": "arya", "sets": steps}),
+        Case("monotonicity(cumulative)", {"definition": "cumulative_pearson", "sets": steps}),
+        Case("max_sensitivity", {"draws": 20}, smooth=False),
+        Case("avg_sensitivity", {"draws": 20}, smooth=False),
+        Case("attack_sensitivity", images=UNIT, smooth=False),
+        Case("effective_complexity(nguyen)", {"definition": "nguyen"}, UNIT),
+        Case("sufficiency"),
+        Case("necessity"),
+        Case("road"),
+        Case("infidelity", {"draws": 128}),
+        Case("faithfulness_correlation", {"runs": 100}),
+        *(Case(name, images=MANY) for name in free),
+        Case("effective_complexity(threshold)", images=MANY),
+    ]
+
+
+# Timing
+
+
+@dataclass
+class Pulse:
+    """A bare pass, to tell a busy machine from slow work."""
+
+    net: nn.Module
+    rows: Tensor
+    best: float = math.inf
+
+    def __call__(self) -> float:
+        """Seconds, now."""
+        with torch.no_grad(), devices.exact():
+            took = seconds(lambda: self.net(self.rows), self.rows.device, 1)
+        self.best = min(self.best, took)
+        return took
+
+    def times(self, work: Callable[[], object], repeats: int = 7, enough: float = 3.0) -> list[tuple[float, float]]:
+        """Seconds of some runs, each with those of the bare passes around it."""
+        found: list[tuple[float, float]] = []
+        while len(found) < repeats and sum(took for took, _ in found) < enough:
+            before, took = self(), seconds(work, self.rows.device, 1)
+            found.append((took, (before + self()) / 2))
+        return found
+
+    def quiet(self, times: list[tuple[float, float]]) -> float:
+        """Seconds of one run on a machine that does nothing else."""
+        return statistics.median(took * self.best / around for took, around in times)
+
+
+# One metric
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A model, images and the two kinds of map."""
+
+    given: Setting
+    model: Model
+    masks: Tensor
+    maps: Mapping[str, Tensor]
+    few: int  # images of metrics that ask much
+    room: int
+    pulse: Pulse
+
+    @property
+    def device(self) -> torch.device:
+        return self.given.images.device
+
+    def part(self, count: int) -> Samples:
+        source = of_tensors(self.given.images[:count], None, self.masks[:count])
+        return source.samples(0, count, 0, self.device).explaining(self.given.targets[:count])
+
+
+def bench(name: str, device: torch.device, few: int) -> Bench:
+    given = setting(name, device, max(MANY, few))
+    count, _, height, width = given.images.shape
+    masks = torch.zeros(count, height, width, dtype=torch.bool, device=device)
+    masks[:, height // 4 : height // 2, width // 3 : 2 * width // 3] = True
+    model = Model(given.name, given.net, given.cam, "", middle_layer=given.middle)
+    maps = {
+        "gradient": explain(model, given.images, "gradient", given.targets, channels=True),
+        "smooth": given.references[:1, :1] - given.images.mean(1, keepdim=True),
+    }
+    room = batch_size_for(model, given.images[:1], device, 0.0)
+    rows = given.images[:UNIT].contiguous(memory_format=devices.memory_format(device))
+    pulse = Pulse(given.net, rows)
+    for _ in range(20):
+        pulse()
+    return Bench(given, model, masks, maps, few, room, pulse)
+
+
+class Counted(Answers):
+    """Answers that remember how many images went through for each kind of question."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.forward, self.both, self.second = 0, 0, 0
+
+    def __call__(self, questions: Mapping[str, Question], targets: Tensor) -> dict[str, Any]:
+        before = self.passes
+        found = super().__call__(questions, targets)
+        (question,) = questions.values()
+        if isinstance(question, Scores | Logits):
+            self.forward += self.passes - before
+        elif isinstance(question, Walk) and question.passes == 2:
+            self.second += (self.passes - before) // 2
+        else:
+            self.both += self.passes - before
+        return found
+
+
+def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
+    """The metric once, on a shelf with no answers."""
+    answers = Counted(made.model, made.device, made.room, align=min(ALIGN, made.room))
+    method = one_method("gradient")
+    maps = made.maps[kind][: len(samples)]
+    ((_, found, _),) = measured([Measure.parse(case.text)], method, maps, samples, Shelf(answers))
+    if isinstance(found, Failure):
+        raise found.error
+    return answers
+
+
+def row(case: Case, made: Bench, with_peers: bool) -> dict[str, Any]:
+    """Times of ours and of others, and the passes."""
+    count = case.images or made.few
+    samples = made.part(count)
+    answers = run(case, made, "gradient", samples)
+    kinds = ("gradient", "smooth") if case.smooth else ("gradient",)
+    ours = {}
+    for kind in kinds:
+        run(case, made, kind, samples)
+        ours[kind] = made.pulse.times(partial(run, case, made, kind, samples))
+    return {
+        "metric": case.label,
+        "params": case.params,
+        "images": count,
+        "forward": answers.forward / count,
+        "both": answers.both / count,
+        "second": answers.second / count,
+        "ours": ours,
+        "others": peered(case, made, samples) if with_peers else {},
+    }
+
+
+def peered(case: Case, made: Bench, samples: Samples) -> dict[str, Any]:
+    """Times, or the first line of why there are none, of every peer that is installed."""
+    found: dict[str, Any] = {}
+    kinds = ("gradient", "smooth") if case.metric == "road" else ("gradient",)
+    for peer in metric_peers.of(case.label):
+        for kind in kinds:
+            count, batch = len(samples), samples.batch
+            some = metric_peers.Asked(
+                made.given.net, batch.images, batch.targets, made.maps[kind][:count], made.masks[:count], case.params,
+                made.room,
+            )  # fmt: skip
+            name = peer.name if kind == "gradient" else f"{peer.name}, smooth maps"
+            try:
+                with devices.exact():
+                    work = peer.ready(some)
+                    once = made.pulse.times(work, 1)
+                    found[name] = once if once[0][0] > 5 else made.pulse.times(work)
+            except ModuleNotFoundError as error:
+                if error.name not in ("quantus", "captum", "pytorch_grad_cam"):
+                    found[name] = f"wants {error.name}"
+            except Exception as error:
+                line = (str(error).strip().splitlines() or [""])[0]
+                found[name] = f"fails: {type(error).__name__}: {line[:120]}"
+    return found
+
+
+def finished(row: dict[str, Any], pulse: Pulse, floor: Floor, second: float) -> dict[str, Any]:
+    """With milliseconds for one image, and what they are over the floor and over ours."""
+    lowest = 1e3 * (row["forward"] * floor.forward + row["both"] * floor.both + row["second"] * second)
+    each = 1e3 / row["images"]
+    ours = {kind: each * pulse.quiet(times) for kind, times in row["ours"].items()}
+    others = {name: each * pulse.quiet(t) if isinstance(t, list) else t for name, t in row["others"].items()}
+    ratios = {kind: took / lowest for kind, took in ours.items()} if lowest else {}
+    own = {name: ours["smooth" if name.endswith("smooth maps") else "gradient"] for name in others}
+    faster = {name: took / own[name] for name, took in others.items() if isinstance(took, float)}
+    return {**row, "floor_ms": lowest, "ours_ms": ours, "ratio": ratios, "others_ms": others, "faster": faster}
+
+
+def floor_of(made: Bench) -> Floor:
+    with devices.exact():
+        return throughput(made.given.net, made.given.images[:1], made.device)
+
+
+def second_of(made: Bench) -> float:
+    """Seconds of an image's slope of a squared slope, where ReLUs are softplus."""
+    net, found = _smooth(copy.deepcopy(made.given.net)), []
+    for size in (8, 16, UNIT):
+        rows = made.given.images[:size].clone().requires_grad_()
+
+        def work(rows: Tensor = rows) -> None:
+            (slopes,) = torch.autograd.grad(net(rows)[:, 0].sum(), rows, create_graph=True)
+            torch.autograd.grad(slopes.square().sum(), rows)
+
+        with devices.exact():
+            work()
+            found.append(seconds(work, made.device) / size)
+    return min(found)
+
+
+def _smooth(module: nn.Module) -> nn.Module:
+    for name, child in module.named_children():
+        setattr(module, name, nn.Softplus(BETA) if isinstance(child, nn.ReLU) else _smooth(child))
+    return module
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A line of docs/speed.md's tables."""
+    counts = ((row["forward"], "F"), (row["both"], "(F + B)"), (row["second"], "S"))
+    unit, scale = ("", 1.0) if row["ratio"] else (" us", 1e3)
+    others = [
+        f"{name} {scale * took:.3g}{unit} ({row['faster'][name]:.1f}x)" if isinstance(took, float) else f"{name} {took}"
+        for name, took in row["others_ms"].items()
+    ]
+    said = {
+        "metric": str(row["metric"]) + "".join(f", {key}={value}" for key, value in row["params"].items()),
+        "passes": " + ".join(f"{count:.4g}{word}" for count, word in counts if count) or "none",
+        "images": row["images"],
+        "floor": f"{row['floor_ms']:.3g}" if row["ratio"] else "",
+        "ours": f"{scale * row['ours_ms']['gradient']:.3g}{unit}",
+        "ratio": f"{row['ratio']['gradient']:.2f}" if row["ratio"] else "",
+        "smooth": f"{row['ratio']['smooth']:.2f}" if "smooth" in row["ratio"] else "",
+        "others": "; ".join(others),
+    }
+    return "| " + " | ".join(map(str, said.values())) + " |"
+
+
+# The battery together
+
+
+class Asking(Shelf):
+    """A shelf that also counts what would have to go through if it kept nothing."""
+
+    wanted = 0
+
+    def ask(self, question: Question, stage: str, find: Callable[[], Tensor]) -> Tensor:
+        before, shared = self.answers.passes, self.shared
+        found = super().ask(question, stage, find)
+        took = self.answers.passes - before + self.shared - shared
+        self.wanted += took if isinstance(question, Maps) else max(took, found.shape[:2].numel())
+        return found
+
+
+def saved(made: Bench) -> dict[str, dict[str, float]]:
+    """Passes an image that the usual battery runs and would ask for one metric at a time: one method, and all usual."""
+    found, measures = {}, [Measure.parse(text) for text in METRICS]
+    methods = methods_asked((), "", full=False)
+    samples = made.part(min(4, made.few))
+    for name, chosen in (("gradient", [one_method("gradient")]), (f"{len(methods)} methods", methods)):
+        shelf = Asking(Answers(made.model, made.device, made.room, align=min(ALIGN, made.room)))
+        ran = maps = 0
+        for method in chosen:
+            before = shelf.answers.passes
+            explained = attributions([method], shelf.answers, samples.batch)[method.label]
+            if isinstance(explained, Failure):
+                raise explained.error
+            maps += shelf.answers.passes - before
+            for _, scored, cost in measured(measures, method, explained.maps, samples, shelf):
+                if isinstance(scored, Failure):
+                    raise scored.error
+                ran += cost.passes
+        counts = {"asked": shelf.wanted, "ran": ran, "maps": maps}
+        found[name] = {word: count / len(samples) for word, count in counts.items()}
+    return found
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--net", choices=("small", "resnet50"), default="small")
+    parser.add_argument("--images", type=int, default=8, help="judged by metrics that ask much")
+    parser.add_argument("--metrics", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; all that PyTorch takes by default")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    device = devices.find(arguments.device)
+    made = bench(arguments.net, device, arguments.images)
+    names = [name for name in arguments.metrics.split(",") if name]
+    wanted = [one for one in cases(made.given.images.shape[2]) if not names or {one.label, one.metric} & set(names)]
+    machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    about = f"{made.given.name} net, {machine}, torch {torch.__version__}, Python {platform.python_version()}"
+    print(about, flush=True)
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
+    said: dict[str, Any] = {"machine": machine, "net": made.given.name, "versions": versions, "rows": []}
+    before, second = floor_of(made), second_of(made) if any(c.metric == "attack_sensitivity" for c in wanted) else 0.0
+    for case in wanted:
+        try:
+            said["rows"].append(row(case, made, not arguments.no_peers))
+            print(shown(finished(said["rows"][-1], made.pulse, before, second)), flush=True)
+        except Exception as error:
+            print(f"{case.label} fails: {type(error).__name__}: {error}", flush=True)
+        write(said, arguments.out)
+    floor = before.lower(floor_of(made))
+    said["rows"] = [finished(one, made.pulse, floor, second) for one in said["rows"]]
+    said["floor"], said["saved"] = asdict(floor), saved(made)
+    write(said, arguments.out)
+    print("\n".join(("", *map(shown, said["rows"]), "")))
+    print(f"F {1e3 * floor.forward:.4g} ms ({floor.how[0]}), F + B {1e3 * floor.both:.4g} ms ({floor.how[1]})")
+    print(f"S {1e3 * second:.4g} ms")
+    for name, passes in said["saved"].items():
+        asked, ran, maps = (passes[word] for word in ("asked", "ran", "maps"))
+        print(
+            f"the usual battery, {name}: {ran:.4g} passes an image instead of {asked:.4g}, "
+            f"{1 - ran / asked:.0%} saved; {maps:.4g} more for the maps"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The audit's page: its numbers are those of the rows, names stay text, pictures and failures are on it."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import saliometer
+from audit_toys import network, noise
+from saliometer.engine.run import Run, opened
+from saliometer.report.audit_page import page, write
+
+NASTY = '<script>alert("x")</script>'
+CHOSEN = ["average_drop", "insertion(steps=4)", "sparseness", "max_sensitivity(draws=2)", "deletion(steps=0)"]
+
+
+def nasty(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    return images
+
+
+def broken(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    raise ValueError("<b>broken</b> on purpose")
+
+
+nasty.__name__ = NASTY
+
+
+class Text(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words, self.tags, self.sources = "", [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.sources += [value for key, value in attributes if key in ("src", "href")]
+
+    def handle_data(self, data):
+        self.words += data
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    return saliometer.audit(
+        network(), noise(), torch.tensor([0, 1, 2, 0, 1]), methods=["gradient", nasty, broken], metrics=CHOSEN,
+        name="<i>pets</i>", out=tmp_path_factory.mktemp("page") / "run",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def html(judged):
+    return page(judged.run)
+
+
+def test_names_stay_text(html):
+    assert NASTY not in html
+    assert "<b>broken</b> on purpose" not in html
+    assert "<i>pets</i>" not in html
+    text = Text(html).words
+    assert NASTY in text
+    assert "<b>broken</b> on purpose" in text
+
+
+def test_its_numbers_are_those_of_the_rows(judged, html):
+    text = " ".join(Text(html).words.split())
+    for method in ("gradient", NASTY, "random"):
+        for metric in ("average_drop", "insertion", "sparseness"):
+            values = [
+                row["value"] for row in judged.rows.to_pylist() if (row["method"], row["metric"]) == (method, metric)
+            ]
+            assert f"{100 * np.mean(values):.1f}" in text
+    for sentence in judged.verdict():
+        assert sentence in text
+
+
+def test_it_needs_nothing_from_elsewhere(html):
+    assert all(source.startswith(("data:", "#")) for source in Text(html).sources)
+    assert not re.search(r"@import|url\(http", html)
+
+
+def test_every_image_is_there_with_every_methods_map(judged, html):
+    pictures = [source for source in Text(html).sources if source.startswith("data:image")]
+    methods = len(judged.methods) + len(judged.controls)
+    assert len(pictures) == 5 * (1 + methods)
+    assert len(set(pictures)) > 5
+
+
+def test_what_failed_is_on_the_page_with_its_traceback(html):
+    text = Text(html).words
+    assert "Traceback" in text
+    assert "steps=0" in text
+
+
+def test_it_is_made_from_the_folder_alone_and_written_whole(judged, html, tmp_path):
+    again = opened(judged.run.folder)
+    assert page(again) == html
+    assert write(again) == judged.run.folder / "report.html"
+    assert (judged.run.folder / "report.html").read_text(encoding="utf-8") == html
+    with pytest.raises(ValueError, match="is a folder: the report wants a file"):
+        write(again, tmp_path)
+
+
+def test_a_run_without_rows_says_so(judged, tmp_path):
+    bare = Run(tmp_path / "bare", judged.run.manifest["request"], judged.run.manifest["fixed"])
+    with pytest.raises(ValueError, match="has no scores yet"):
+        page(bare)
