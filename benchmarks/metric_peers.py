@@ -1,7 +1,7 @@
 """The battery's metrics as other libraries offer them: the same maps, the same passes, settings that are fast for them.
 
 Quantus takes NumPy arrays; it gets all images in one batch, a map of one channel, the device, and no warnings. On a
-machine without it, its own folder, `cachetools` and what else is missing of its pure Python can be carried along.
+machine without it, its own folder and what else is missing of its pure Python can be carried along.
 """
 
 from collections.abc import Callable

@@ -375,6 +375,8 @@ def main(argv: list[str] | None = None) -> None:
             print(f"{case.label} fails: {type(error).__name__}: {error}", flush=True)
         write(said, arguments.out)
     floor = before.lower(floor_of(made))
+    bare = Floor(made.pulse.best / len(made.pulse.rows), math.inf, (f"as before a run, {len(made.pulse.rows)}", ""))
+    floor = floor.lower(bare)
     said["rows"] = [finished(one, made.pulse, floor, second) for one in said["rows"]]
     said["floor"], said["saved"] = asdict(floor), saved(made)
     write(said, arguments.out)

@@ -245,8 +245,8 @@ def audit(
             model, images, labels, methods=method, metrics=metric, target=target, full=full, preset=preset,
             normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks, weights=weights,
             mean=_numbers("mean", mean), std=_numbers("std", std), size=size, resize=resize, output=output,
-            multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory, out=out, watch=watch,
-            tell=lambda *about: _say(announce(*about)),
+            multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory,
+            out=out, watch=watch, tell=lambda *about: _say(announce(*about)),
         )  # fmt: skip
     page = write_report(outcome.run) if outcome.run.finished_any() else None
     if as_json:

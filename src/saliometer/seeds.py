@@ -5,12 +5,14 @@ numbers on every device, alone or in a batch, and drawing for a whole batch is a
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 
 import torch
 from torch import Tensor
+
+ROOM = 1 << 20  # numbers that are drawn together on a CPU
 
 
 def fork(*parts: object) -> int:
@@ -26,18 +28,26 @@ def forks(seed: int | Tensor, indices: Tensor) -> Tensor:
 
 def uniform(seeds: Tensor, purpose: str, *shape: int) -> Tensor:
     """(N, *shape) float32 in [0, 1), a stream for each seed and purpose."""
-    bits = _bits(seeds, purpose, math.prod(shape)).bitwise_right_shift_(8).bitwise_and_(0xFFFFFF)
-    return bits.to(torch.float32).mul_(2.0**-24).view(len(seeds), *shape)
+
+    def some(seeds: Tensor) -> Tensor:
+        bits = _bits(seeds, purpose, math.prod(shape)).bitwise_right_shift_(8).bitwise_and_(0xFFFFFF)
+        return bits.to(torch.float32).mul_(2.0**-24).view(len(seeds), *shape)
+
+    return _in_parts(some, seeds, math.prod(shape))
 
 
 def normal(seeds: Tensor, purpose: str, like: Tensor) -> Tensor:
     """Standard normal numbers in the shape, type and place of `like` (Box-Muller, both branches used)."""
     count = like[0].numel()
     half = (count + 1) // 2
-    first, second = uniform(seeds.to(like.device), purpose, 2, half).unbind(1)
-    radius = first.neg_().add_(1.0).log_().mul_(-2.0).sqrt_()  # 1 - u is in (0, 1], so the logarithm is finite
-    angle = second.mul_(2 * math.pi)
-    values = torch.cat((angle.cos().mul_(radius), angle.sin_().mul_(radius)), 1)
+
+    def some(seeds: Tensor) -> Tensor:
+        first, second = uniform(seeds, purpose, 2, half).unbind(1)
+        radius = first.neg_().add_(1.0).log_().mul_(-2.0).sqrt_()  # 1 - u is in (0, 1], so the logarithm is finite
+        angle = second.mul_(2 * math.pi)
+        return torch.cat((angle.cos().mul_(radius), angle.sin_().mul_(radius)), 1)
+
+    values = _in_parts(some, seeds.to(like.device), 2 * half)
     return values[:, :count].view_as(like).to(like.dtype)
 
 
@@ -47,6 +57,14 @@ def scoped(*parts: object) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fork(*parts))
         yield
+
+
+def _in_parts(some: Callable[[Tensor], Tensor], seeds: Tensor, count: int) -> Tensor:
+    """`some` of all seeds; on a CPU of a few at a time, for memory in use is several times as fast as new."""
+    together = max(1, ROOM // max(count, 1))
+    if seeds.device.type != "cpu" or len(seeds) <= together:
+        return some(seeds)
+    return torch.cat([some(part) for part in seeds.split(together)])
 
 
 def _bits(seeds: Tensor, purpose: str, count: int) -> Tensor:

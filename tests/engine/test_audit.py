@@ -14,6 +14,7 @@ from audit_toys import SIDE, Filled, half, measured, network, noise, same, value
 from saliometer.engine import asked as asked_module
 from saliometer.engine import audit as audit_module
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
+from saliometer.engine.estimate import estimate
 from saliometer.engine.resolve import one_method
 from saliometer.registry import methods as known_methods
 from saliometer.report.audit_page import page
@@ -117,6 +118,22 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path, when, whole):
     same(measured(found), whole)
     assert len(before) < len(part_times(tmp_path / "run")) == 3 * 6
     assert before.items() <= part_times(tmp_path / "run").items()
+
+
+@pytest.mark.usefixtures("small_units")
+def test_a_run_that_goes_on_is_estimated_by_what_is_left(tmp_path, monkeypatch):
+    counts = []
+
+    def counted(*given):
+        counts.append((len(given[0]), given[-1]))
+        return estimate(*given)
+
+    monkeypatch.setattr(audit_module, "estimate", counted)
+    found = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
+    next(found.run.folder.glob("rows/*/gradient*/000002*")).unlink()
+    again = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
+    assert counts == [(6, 5), (1, 2)]
+    same(measured(again), measured(found))
 
 
 def test_a_finished_run_is_only_read(tmp_path):

@@ -153,7 +153,8 @@ def _audit_units(
     trial = _targeted(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
-    expected = estimate(list(working.values()), measures, answers, trial, request.count)
+    left = sum(unit.stop - unit.start for unit in todo)
+    expected = estimate(list(working.values()), measures, answers, trial, left)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)

@@ -109,7 +109,7 @@ def _short(place: Path | str) -> str:
 
 def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.device) -> Model:
     """The model on its device, frozen, checked on the first images, with the layers that CAMs read."""
-    net = loaded.net.to(place).to(memory_format=devices.memory_format(place))
+    net = loaded.net.to(place).to(memory_format=devices.memory_format(place, loaded.net))
     images = source.images(0, min(4, len(source)), place)
     _check_scale(loaded, images)
     inner = net.net if isinstance(net, LogProbabilities) else net
@@ -170,4 +170,4 @@ def check_labels(source: Source, classes: int, model: str) -> None:
 
 
 def batch_size_for(model: Model, image: Tensor, place: torch.device, memory: float) -> int:
-    return min(fitting(made(model.logits, image), place, memory), 32 if place.type == "cpu" else 256)
+    return min(fitting(made(model.logits, image), place, memory), 32 if place.type == "cpu" else 512)

@@ -47,9 +47,10 @@ def _solved(images: Tensor, missing: Tensor, steps: int) -> Tensor:
     for step in range(steps + 1):
         if step % CHECK == 0 or step == steps:
             ready = (rest.norm(dim=(2, 3), keepdim=True) <= target).flatten(1).all(1)
-            if bool(ready.any()):
-                found[places[ready]] = guess[ready]
-                left = ~ready
+            done = ready.nonzero()[:, 0]
+            if len(done):
+                found[places[done]] = guess[done]
+                left = (~ready).nonzero()[:, 0]
                 places, hole, target, levels = places[left], hole[left], target[left], [one[left] for one in levels]
                 guess, rest, way, size = guess[left], rest[left], way[left], size[left]
             if not len(places):
