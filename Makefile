@@ -10,10 +10,12 @@ setup: .venv/ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saliometer needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv --clear .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps quantus==0.6.0  # it asks for an OpenCV that wants a display
 	@touch $@
 
 demo: setup
 	$(BIN)/saliometer bench --per-bucket 10 --out runs/demo
+	$(BIN)/saliometer audit --model efficientnet_lite0 --images photographs --size 112 --limit 4 --out runs/demo-audit
 
 test: setup
 	$(BIN)/ruff check .

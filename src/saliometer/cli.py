@@ -25,7 +25,7 @@ app = typer.Typer(
 Settings = Annotated[
     list[str], typer.Option("--setting", help="A way of reasoning, e.g. complex-cr2; repeat for several. Default: all.")
 ]
-Seed = Annotated[int, typer.Option(help="Another seed draws other images (bench) or other weights (train).")]
+Seed = Annotated[int, typer.Option(help="Another seed for noise and ties (audit), images (bench), weights (train).")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Limit = Annotated[int, typer.Option(help="At most this many samples (of each setting); 0 for all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -173,22 +173,23 @@ def audit(
     model: Annotated[
         str,
         typer.Option(
-            help="A torchvision or timm name (`resnet50`, `timm:vit_tiny_patch16_224`), `efficientnet_lite0`, or your "
-            "own as `module.py:build`.",
+            help="A torchvision or timm name (`resnet50`, `timm:vit_tiny_patch16_224`), `efficientnet_lite0`, one "
+            "of ours as `textbox:simple-fr`, or your own as `module.py:build`.",
             show_default=False,
         ),
     ],
     images: Annotated[
         str,
         typer.Option(
-            help="A folder of pictures, a folder per class, a CSV (columns file, label, mask), an npz, or a "
-            "torchvision data set as `cifar10:ROOT`.",
+            help="A folder of pictures, a folder per class, a CSV (columns file, label, mask), an npz, a "
+            "torchvision data set as `cifar10:ROOT`, or `photographs`, a few that installed packages carry.",
             show_default=False,
         ),
     ],
     labels: Annotated[Path | None, typer.Option(help="A CSV with columns file and class_index (or label).")] = None,
     masks: Annotated[
-        Path | None, typer.Option(help="A folder of masks named like the pictures, 255 the object.")
+        Path | None,
+        typer.Option(help="A folder of masks named like the pictures: 255 the object, 0 not, between unknown."),
     ] = None,
     method: Annotated[
         list[str],
@@ -199,7 +200,12 @@ def audit(
         typer.Option(help="A metric, e.g. `insertion(steps=224)`; repeat for several. `saliometer list metrics`."),
     ] = [],  # noqa: B006
     preset: Annotated[str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose.")] = "",
-    full: Annotated[bool, typer.Option("--full", help="Every method and every metric, in full.")] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Every method and metric at full defaults but attack_sensitivity; see the estimate first."
+        ),
+    ] = False,
     target: Annotated[
         str, typer.Option(help="The class to explain: predicted, label, or least (probable).")
     ] = "predicted",
@@ -211,13 +217,27 @@ def audit(
         ),
     ] = ["abs_max_minmax"],  # noqa: B006
     constant: Annotated[str, typer.Option(help="What a constant map counts as: invalid, ones or zeros.")] = "invalid",
-    maps: Annotated[list[str], typer.Option(help="NAME=file.npz: maps made elsewhere, as array `maps`.")] = [],  # noqa: B006
-    weights: Annotated[Path | None, typer.Option(help="Your weights: safetensors or a state dict.")] = None,
+    maps: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME=file.npz with `maps` (N, H, W) at the model's input size, and `ids` (file names) if in another "
+            "order."
+        ),
+    ] = [],  # noqa: B006
+    weights: Annotated[
+        Path | None, typer.Option(help="Your weights: safetensors or a state dict, read without running code.")
+    ] = None,
     mean: Annotated[str, typer.Option(help="The model's input mean, e.g. 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="The model's input standard deviation.")] = "",
     size: Annotated[int, typer.Option(help="The side of the model's input; 0 takes it from the weights.")] = 0,
     resize: Resize = 0,
-    output: Annotated[str, typer.Option(help="What the model gives out: logit, probability, or auto to see.")] = "auto",
+    classes: Annotated[int, typer.Option(help="How many classes to build the model with; 0 as its weights.")] = 0,
+    output: Annotated[
+        str,
+        typer.Option(
+            help="What the model gives out: logit, probability, or auto, which refuses what looks like probabilities."
+        ),
+    ] = "auto",
     multilabel: Annotated[bool, typer.Option("--multilabel", help="Each class by itself, with a sigmoid.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
@@ -244,9 +264,9 @@ def audit(
         outcome = run_audit(
             model, images, labels, methods=method, metrics=metric, target=target, full=full, preset=preset,
             normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks, weights=weights,
-            mean=_numbers("mean", mean), std=_numbers("std", std), size=size, resize=resize, output=output,
-            multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size, memory=memory,
-            out=out, watch=watch, tell=lambda *about: _say(announce(*about)),
+            mean=_numbers("mean", mean), std=_numbers("std", std), size=size, resize=resize, classes=classes,
+            output=output, multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size,
+            memory=memory, out=out, watch=watch, tell=lambda *about: _say(announce(*about)),
         )  # fmt: skip
     page = write_report(outcome.run) if outcome.run.finished_any() else None
     if as_json:

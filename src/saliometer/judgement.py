@@ -20,6 +20,7 @@ from saliometer.seeds import fork
 from saliometer.summary import Estimate
 
 RESAMPLES = 10_000
+FEW = 10  # images, below which nothing is settled
 FLOORS = ("random", "edge", "centre")  # controls that never see the model, and that an explanation should beat
 FIDELITY, ROBUSTNESS, COMPLEXITY, LOCATION, PROMISE = "fidelity", "robustness", "complexity", "location", "promise"
 KINDS = {
@@ -70,8 +71,10 @@ def number(metric: str, value: float) -> str:
     if math.isnan(value):
         return "-"
     if is_share(metric):
-        return f"{100 * value:.1f}"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+        return f"{100 * value:.1f}".replace("-0.0", "0.0")
+    if abs(value) < 5e-4:
+        return "0"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3f}" if abs(value) < 1 else f"{value:.3g}"
 
 
 def _entry(metric: str) -> Entry | None:
@@ -235,24 +238,30 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     count = len({c.metric for c in judging})
     best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
     floors = _listed([c for c in FLOORS if c in controls])
+    metrics = f"{count} metrics of fidelity" if count > 1 else "one metric of fidelity"
+    if not floors:
+        return ["No control was run, so nothing can be said of which method to trust."]
     if not held[0].beaten:
-        said = [f"No method is better than the controls ({floors}) on any of {count} metrics of fidelity."]
+        said = [f"No method is better than the controls ({floors}) on any of {metrics}."]
     else:
         names = _listed([h.method for h in best][:3])
         verb = "holds" if len(best) == 1 else "hold"
         said = [
             f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
-            f"{len(held[0].beaten)} of {count} metrics of fidelity."
+            f"{len(held[0].beaten)} of {metrics}."
         ]
     bad = [h.method for h in held if not h.beaten]
     if bad and held[0].beaten:
         said.append(f"{_listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
     fooled = [c.metric for c in judging if "fake_cam" in c.methods and _leads(c, "fake_cam")]
     if fooled:
+        led = list(dict.fromkeys(fooled))
         said.append(
-            f"On {_listed(list(dict.fromkeys(fooled)))} the control fake_cam, which marks everything, comes first: do "
-            "not judge by them alone."
+            f"On {_listed(led)} the control fake_cam, which marks everything, comes first: do not judge by "
+            f"{'it' if len(led) == 1 else 'them'} alone."
         )
+    if (images := len(judging[0].images)) < FEW:
+        said.append(f"{images} image{'s are' if images > 1 else ' is'} few: this is a first look, no verdict.")
     return said
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from saliometer.engine.judged import Judged
     from saliometer.engine.source import Source
 
+WIDE = 4  # columns on a screen
 SHORT = {
     "average_drop": "AD", "average_increase": "AI", "average_gain": "AG", "insertion": "ins", "deletion": "del",
     "sparseness": "sparse", "complexity": "compl", "max_sensitivity": "MS", "avg_sensitivity": "AS",
@@ -43,14 +44,20 @@ def show(outcome: "Judged", page: Path | None) -> None:
         console.print()
         for group in _groups(outcome.columns):
             table = Table(
-                title=escape(_title(group)), title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0)
+                title=escape(_title(group, outcome.columns)),
+                title_justify="left",
+                title_style="bold",
+                box=None,
+                padding=(0, 1, 0, 0),
             )
-            table.add_column("method", overflow="fold", min_width=16)
+            table.add_column("method", overflow="fold", min_width=20)
             for column in group:
                 arrow = "↑" if column.sign > 0 else "↓"
-                table.add_column(f"{_name(column, group)} {arrow}", justify="right", no_wrap=True)
+                table.add_column(f"{SHORT.get(column.metric, column.metric)} {arrow}", justify="right", no_wrap=True)
             for method in [*outcome.methods, *outcome.controls]:
                 cells = [_cell(column, method, outcome) for column in group]
+                if set(cells) == {"-"}:
+                    continue
                 control = method in outcome.controls
                 label = f"{escape(method)} [dim]control[/dim]" if control else escape(method)
                 table.add_row(label, *cells, style="dim" if control else None)
@@ -74,24 +81,25 @@ def show(outcome: "Judged", page: Path | None) -> None:
 
 
 def _groups(columns: Sequence[Column]) -> list[list[Column]]:
-    """Columns by kind, no more than a screen is wide; parts stand in rows and report only."""
-    whole = [column for column in columns if "." not in column.metric]
-    found = []
+    """Columns by kind, each metric once a table, no more than a screen is wide; parts stand in rows and report only."""
+    found: list[list[Column]] = []
     for kind in judgement.KINDS:
-        some = [column for column in whole if judgement.kind_of(column.metric) == kind]
-        found += [some[start : start + 6] for start in range(0, len(some), 6)]
+        rest = [c for c in columns if judgement.kind_of(c.metric) == kind and "." not in c.metric]
+        while rest:
+            first: dict[str, Column] = {}
+            for column in rest:
+                first.setdefault(column.metric, column)
+            some = list(first.values())[:WIDE]
+            found.append(some)
+            rest = [column for column in rest if column not in some]
     return found
 
 
-def _title(group: Sequence[Column]) -> str:
+def _title(group: Sequence[Column], columns: Sequence[Column]) -> str:
     kind = judgement.kind_of(group[0].metric)
-    return f"\n{kind}: {judgement.KINDS[kind]}"
-
-
-def _name(column: Column, group: Sequence[Column]) -> str:
-    name = SHORT.get(column.metric, column.metric)
-    several = sum(other.metric == column.metric for other in group) > 1
-    return f"{name} {column.definition.partition('(')[0]}" if several else name
+    several = any(sum(other.metric == column.metric for other in columns) > 1 for column in group)
+    stages = dict.fromkeys(column.definition.partition("(")[0] for column in group)
+    return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(stages)})" if several else "")
 
 
 def _cell(column: Column, method: str, outcome: "Judged") -> str:

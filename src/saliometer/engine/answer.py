@@ -33,7 +33,6 @@ class Answers:
         watch: Callable[[int], None] = lambda images: None,
     ) -> None:
         self.model, self.device = model, device
-        self.format = memory_format(device, model.net)
         self.align = align  # every pass is filled up to a multiple of this, which keeps rounding the same
         size = size or BATCH[device.type]
         self.size = size + -size % align
@@ -292,7 +291,7 @@ class Answers:
                 count = len(images[rows])
                 packed = self._filled_up(images[rows]).to(self.device)
                 if packed.ndim == 4:
-                    packed = packed.contiguous(memory_format=self.format)
+                    packed = packed.contiguous(memory_format=memory_format(self.device))
                 found = run(packed, rows)
             except RuntimeError as error:
                 self._back_off(error)

@@ -32,7 +32,7 @@ from saliometer.engine.bench import ALIGN
 from saliometer.engine.estimate import Estimate, estimate
 from saliometer.engine.judged import Judged
 from saliometer.engine.own import OwnMethod
-from saliometer.engine.ready import Images, batch_size_for, check_labels, model_given, model_ready, source_given
+from saliometer.engine.ready import Images, Loaded, batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.resolve import Asked, free
 from saliometer.engine.run import Run, Unit, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
@@ -48,7 +48,7 @@ from saliometer.types import Explained, Model, Samples, Watch
 
 @torch.inference_mode(False)  # whatever the caller is in, copies of the network can be asked for gradients
 def audit(
-    model: str | nn.Module | Model,
+    model: str | nn.Module | Model | Loaded,
     images: Images,
     labels: Tensor | Sequence[int] | Path | str | None = None,
     *,
@@ -69,6 +69,7 @@ def audit(
     std: float | Sequence[float] | None = None,
     size: int = 0,
     resize: int = 0,
+    classes: int = 0,
     output: str = "auto",
     multilabel: bool = False,
     name: str = "",
@@ -95,7 +96,7 @@ def audit(
     for word in normalisations:
         one_of("normalisation", word, NORMALISATIONS)
     place = devices.find(device)
-    loaded = model_given(model, weights, mean, std, size, output, resize)
+    loaded = model_given(model, weights, mean, std, size, output, resize, classes)
     facts = loaded.facts
     source = source_given(images, labels, masks, loaded.preprocessing, limit, name)
     if target == "label" and source.labels is None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
 
 from saliometer.registry import unknown
 
@@ -33,14 +32,9 @@ def find(name: str) -> torch.device:
     return torch.device(name)
 
 
-def memory_format(device: torch.device, net: nn.Module | None = None) -> torch.memory_format:
-    """Channels last is 1.2 to 1.8 times as fast on the CPU; on an H200 in float32 it is slower (docs/speed.md), but for
-    networks that convolve channel by channel."""
-    if device.type == "cpu":
-        return torch.channels_last
-    modules = net.modules() if net is not None else ()
-    apart = any(isinstance(one, nn.Conv2d) and 1 < one.groups == one.in_channels for one in modules)
-    return torch.channels_last if apart else torch.contiguous_format
+def memory_format(device: torch.device) -> torch.memory_format:
+    """Channels last is 1.2 to 1.8 times as fast on the CPU and slower on an H200 in float32 (docs/speed.md)."""
+    return torch.channels_last if device.type == "cpu" else torch.contiguous_format
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from saliometer.engine import device as devices
 from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
-from saliometer.engine.source import Source, of_batches, of_pictures, of_tensors
+from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
 from saliometer.engine.subjects import described, load_model
 from saliometer.images import Preprocessing, read_images
 from saliometer.types import Model
@@ -37,14 +37,16 @@ class Loaded:
 
 
 def model_given(
-    model: str | nn.Module | Model, weights: Path | str | None, mean: Scale, std: Scale, size: int, output: str,
-    resize: int = 0,
+    model: str | nn.Module | Model | Loaded, weights: Path | str | None, mean: Scale, std: Scale, size: int,
+    output: str, resize: int = 0, classes: int = 0,
 ) -> Loaded:  # fmt: skip
     """A model by name, or a copy of a network that the caller holds."""
+    if isinstance(model, Loaded):
+        return model
     if isinstance(model, str):
         file = Path(weights) if weights else None
         net, preprocessing, facts = load_model(
-            model, weights=file, mean=mean, std=std, size=size, resize=resize, output=output
+            model, weights=file, classes=classes, mean=mean, std=std, size=size, resize=resize, output=output
         )
         left = "auto" if output == "auto" else "logit"  # probabilities were turned into logits when it was loaded
         return Loaded(net, facts, preprocessing, preprocessing.mean, preprocessing.std, left)
@@ -81,6 +83,8 @@ def source_given(
             raise ValueError(
                 "nothing says how the model takes pictures: give size, mean and std, or images as a tensor"
             )
+        if str(images) == "photographs" and not Path(images).exists():
+            return of_photographs(preprocessing, limit)
         for what, came in (("labels", labels), ("masks", masks)):
             if came is not None and not isinstance(came, str | Path):
                 kind = type(came).__name__
@@ -109,7 +113,7 @@ def _short(place: Path | str) -> str:
 
 def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.device) -> Model:
     """The model on its device, frozen, checked on the first images, with the layers that CAMs read."""
-    net = loaded.net.to(place).to(memory_format=devices.memory_format(place, loaded.net))
+    net = loaded.net.to(place).to(memory_format=devices.memory_format(place))
     images = source.images(0, min(4, len(source)), place)
     _check_scale(loaded, images)
     inner = net.net if isinstance(net, LogProbabilities) else net

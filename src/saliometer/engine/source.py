@@ -164,6 +164,18 @@ def of_batches(loader: Iterable[Any], limit: int = 0) -> Source:
     return of_tensors(whole[: limit or None], torch.cat(labels)[: limit or None] if labels else None)
 
 
+def of_photographs(preprocessing: "Preprocessing", limit: int = 0) -> Source:
+    """Photographs that installed packages carry."""
+    from PIL import Image
+
+    from saliometer.photos import photographs
+
+    found = dict(list(photographs().items())[: limit or None])
+    pixels = torch.stack([preprocessing.tensor(Image.fromarray(array)) for array in found.values()])
+    mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in (preprocessing.mean, preprocessing.std))
+    return replace(of_tensors((pixels - mean) / std, name="photographs"), ids=tuple(found))
+
+
 def of_pictures(pictures: "Pictures", preprocessing: "Preprocessing", name: str) -> Source:
     labels = None if pictures.labels is None else _checked_labels(torch.tensor(pictures.labels), len(pictures))
     return Source(

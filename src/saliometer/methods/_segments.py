@@ -19,7 +19,7 @@ Labels = NDArray[np.int32]
 Made = TypeVar("Made")
 
 SCALES = (50, 100, 150, 250, 500, 1200)  # those of xrai
-KEPT, BYTES = 256, 2**29  # segmentations that are remembered, and their size: several methods cut the same images
+KEPT, BYTES = 4096, 2**29  # segmentations that are remembered, and their size: several methods cut the same images
 _lock, _known = Lock(), OrderedDict[bytes, Any]()
 
 

@@ -109,9 +109,9 @@ def _table(judged: Judged, kind: str) -> Table:
     for method in [*judged.methods, *judged.controls]:
         control = method in judged.controls
         own = bool(judged.run.manifest["methods"][method].get("own"))
-        rows.append(
-            {"method": method, "control": control, "own": own, "cells": [_cell(judged, c, method) for c in columns]}
-        )
+        cells = [_cell(judged, column, method) for column in columns]
+        if any(cell.text != "–" for cell in cells):
+            rows.append({"method": method, "control": control, "own": own, "cells": cells})
     return Table(kind, judgement.KINDS[kind], heads, rows)
 
 

@@ -21,7 +21,7 @@ from saliometer.engine.judged import Judged
 from saliometer.engine.presets import ZHANG
 from saliometer.engine.ready import Loaded, model_given, model_ready, source_given
 from saliometer.engine.shared import Memory
-from saliometer.engine.source import Source, of_tensors
+from saliometer.engine.source import Source
 from saliometer.engine.thumbs import PHOTOS
 from saliometer.files import put
 from saliometer.photos import photographs
@@ -32,6 +32,7 @@ from saliometer.studies._zhang_evidence import Evidence
 from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
 from saliometer.types import Model, Watch
 
+SHOTS = 4  # photographs, where no images are given
 FEW = 128  # images, below which methods that compare with others get crops of photographs
 VARIATIONS = tuple(text for some in transforms.VARIATIONS.values() for text in some)
 
@@ -114,7 +115,7 @@ def reproduce(
     chosen = SCALES[one_of("scale", scale, SCALES)]
     place = find(device)
     loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto", resize)
-    source = source_given(images, labels, None, loaded.preprocessing, 0, "") if images else _photographs(loaded)
+    source = source_given(images or "photographs", labels, None, loaded.preprocessing, 0 if images else SHOTS, "")
     if not images and scale == "paper":
         raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
     ready = model_ready(loaded, source, False, place)
@@ -124,6 +125,7 @@ def reproduce(
         say("The images have no labels: the predicted class stands for the label, claims about labels stay open.")
     references = _crops(loaded, source, seed) if len(source) < FEW else None
     parts = list(_parts(chosen, source, ready, labelled, seed))
+    loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
     asked = list(_methods(chosen).values())
     judged: list[Judged] = []
     remembered = Memory()
@@ -136,7 +138,7 @@ def reproduce(
 
         judged.append(
             audit(
-                ready,
+                loaded,
                 part.source,
                 methods=asked,
                 metrics=part.metrics,
@@ -192,14 +194,6 @@ def _parts(scale: Scale, source: Source, model: Model, labelled: bool, seed: int
     for variation in scale.variations:
         changed = source.some(scale.transformed, seed).under(variation, seed, model)
         yield Part(re.sub(r"[^a-z0-9.]+", "-", variation).strip("-"), changed, (*drops, *curves, "probability"))
-
-
-def _photographs(loaded: Loaded) -> Source:
-    """Photographs that installed packages carry, four of them."""
-    assert loaded.preprocessing is not None
-    found = dict(list(photographs().items())[:4])
-    pixels = torch.stack([loaded.preprocessing.tensor(Image.fromarray(array)) for array in found.values()])
-    return replace(of_tensors(_normalised(pixels, loaded), name="photographs"), ids=tuple(found))
 
 
 def _normalised(pixels: Tensor, loaded: Loaded) -> Tensor:
