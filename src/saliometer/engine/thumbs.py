@@ -60,9 +60,13 @@ def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
 
 
 def keep_sprites(run: Run, unit: Unit, method: str, maps: Tensor) -> None:
-    """Signed maps, channels summed, at most 56 pixels wide, each divided by its largest absolute value: 8 bits."""
+    """Signed maps, channels summed, at most 56 pixels wide, in 8 bits: the largest absolute value is 127.
+
+    Where no value is negative the lowest counts as 0: RISE's maps differ little from their mean.
+    """
     joined = maps.nan_to_num(0.0, 0.0, 0.0).sum(1, keepdim=True).float()
     small = F.adaptive_avg_pool2d(joined, _fitted(maps.shape[2:], SIDE // 2))[:, 0]
+    small = small - small.amin((1, 2), keepdim=True).clamp(min=0)
     most = small.abs().amax((1, 2), keepdim=True)
     scaled = (127 * small / most.where(most > 0, 1)).round().to(torch.int8)
     _savez(run.sprites(unit, method), maps=scaled.cpu().numpy())

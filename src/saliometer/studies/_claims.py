@@ -1,6 +1,6 @@
 """A paper's claims: each a small function over rows that gives margins, positive where the claim holds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -33,8 +33,9 @@ class Claim(Generic[Evidence]):
             found = self.test(evidence)
         except MissingError as missing:
             found = Finding("", None, str(missing))
+        holds = None if found.holds is None else bool(found.holds)  # numpy's cannot be written as JSON
         return {
-            "id": self.number, "text": self.text, "paper": self.paper, "ours": found.ours, "holds": found.holds,
+            "id": self.number, "text": self.text, "paper": self.paper, "ours": found.ours, "holds": holds,
             "why": found.why,
         }  # fmt: skip
 
@@ -43,19 +44,23 @@ class MissingError(LookupError):
     """The rows do not hold what a claim is about."""
 
 
-def margins(named: Mapping[str, Draws], ours: str = "") -> Finding:
-    """Holds if every margin's estimate is positive; says which are not, and which intervals leave it open."""
+def margins(named: Mapping[str, Draws], ours: str = "", sure: Collection[str] = ()) -> Finding:
+    """Holds if every margin's estimate is positive, for those in `sure` its whole interval; says which are not.
+
+    An undefined margin (NaN) leaves the claim open unless another fails.
+    """
     worst = {name: _interval(draws) for name, draws in named.items()}
-    failing = [name for name, draws in named.items() if not draws[0] > 0]
+    undefined = [name for name, draws in named.items() if np.isnan(draws[0])]
+    failing = [name for name, draws in named.items() if draws[0] <= 0 or (name in sure and worst[name][0] <= 0)]
     open_ = [name for name, (low, high) in worst.items() if low <= 0 < high]
     figures = "; ".join(
         f"{name}: {draws[0]:+.3g} [{low:.3g}, {high:.3g}]"
         for (name, draws), (low, high) in zip(named.items(), worst.values(), strict=True)
     )
-    why = ("fails: " + ", ".join(failing)) if failing else ""
-    if open_:
-        why += ("; " if why else "") + "the interval holds 0 for " + ", ".join(open_)
-    return Finding("; ".join(filter(None, (ours, f"margins {figures}"))), not failing, why)
+    said = {"fails: ": failing, "undefined: ": undefined, "the interval holds 0 for ": open_}
+    why = "; ".join(words + ", ".join(names) for words, names in said.items() if names)
+    holds = None if undefined and not failing else not failing
+    return Finding("; ".join(filter(None, (ours, f"margins {figures}"))), holds, why)
 
 
 def _interval(draws: Draws) -> tuple[float, float]:

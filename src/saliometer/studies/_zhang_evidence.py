@@ -31,17 +31,20 @@ class Evidence:
     """The study's rows by the paper's names; numbers as the paper prints them."""
 
     def __init__(self, rows: pa.Table, pixels: int, labelled: bool, specs: Mapping[str, str] = ZHANG) -> None:
-        self.rows, self.pixels, self.labelled = rows, pixels, labelled
+        self.rows, self.pixels, self.labelled = rows.combine_chunks(), pixels, labelled
         self.specs = specs  # the paper's name -> what rows call it
         self.conditions = sorted(set(rows["condition"].unique().to_pylist()) - {""})
 
     @lru_cache(maxsize=256)  # noqa: B019
+    def _columns(self, target: str, condition: str) -> list[Column]:
+        return columns(self.rows, condition=condition, target=target)
+
     def column(self, key: str, target: str = "label", condition: str = "", signed: bool = False) -> Column:
         metric = METRICS[key][0] if key in METRICS else key
         found = [
             column
-            for column in columns(self.rows, [metric], condition=condition, target=target)
-            if column.definition.startswith("signed_joint") == signed
+            for column in self._columns(target, condition)
+            if column.metric == metric and column.definition.startswith("signed_joint") == signed
         ]
         if not found:
             where = f" under {condition}" if condition else ""
@@ -52,10 +55,14 @@ class Evidence:
         """The mean over images, first as it is, then resampled."""
         return self.printed(key, self.column(key, target, condition, signed), method)
 
-    def printed(self, key: str, column: Column, method: str) -> Draws:
+    def place(self, column: Column, method: str) -> int:
+        """Where a column holds a method."""
         if self.specs[method] not in column.methods:
             raise MissingError(f"the run holds no {column.metric} of {method}")
-        place = column.methods.index(self.specs[method])
+        return column.methods.index(self.specs[method])
+
+    def printed(self, key: str, column: Column, method: str) -> Draws:
+        place = self.place(column, method)
         _, factor, offset = METRICS[key]
         found: Draws = offset + factor * np.concatenate((column.means[place : place + 1], column.resampled[:, place]))
         if np.isnan(found[0]):
@@ -75,14 +82,33 @@ class Evidence:
         """The mean under a transform, over its variations, and without it on the same images."""
         some = [self.column(key, "label", condition) for condition in self.variations(transform)]
         changed: Draws = np.mean([self.printed(key, column, method) for column in some], 0)
-        before = self.column(key).only(some[0].images)
+        before = only(self.column(key), some[0].images)
         return changed, self.printed(key, before, method)
+
+
+def only(column: Column, images: Sequence[str]) -> Column:
+    """A column on some images, all of which it has to hold."""
+    missing = set(images) - set(column.images)
+    if missing:
+        raise MissingError(f"the run holds no {column.metric} of {len(missing)} images, '{min(missing)}' among them")
+    return column.only(images)
 
 
 def over_methods(z: Evidence, one: str, other: str, methods: Sequence[str]) -> Draws:
     """Spearman's correlation of two metrics over methods."""
-    a, b = (np.stack(list(z.all(key, methods).values())) for key in (one, other))
-    return np.array([pearson(average_ranks(x), average_ranks(y)) for x, y in zip(a.T[:2001], b.T[:2001], strict=True)])
+    a, b = (places(z.all(key, methods)) for key in (one, other))
+    a, b = a - a.mean(0), b - b.mean(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Draws = (a * b).sum(0) / np.sqrt((a * a).sum(0) * (b * b).sum(0))
+    return found
+
+
+def places(values: Mapping[str, Draws]) -> Draws:
+    """(methods, draws): ranks among methods, 1 for the lowest, ties averaged; the first 2,000 resamples are enough."""
+    from scipy.stats import rankdata
+
+    table = np.stack([draws[:2001] for draws in values.values()])
+    return np.asarray(rankdata(table, axis=0), dtype=np.float64)
 
 
 def pearson(a: Draws, b: Draws) -> float:
@@ -92,13 +118,13 @@ def pearson(a: Draws, b: Draws) -> float:
 def with_confidence(z: Evidence, key: str, method: str) -> Draws:
     """Spearman's correlation over images of the target's probability and a score, as it is printed."""
     column, sure = z.column(key), z.column("probability")
-    score = METRICS[key][1] * column.values[:, column.methods.index(z.specs[method])]
-    p = sure.only(column.images).values[:, sure.methods.index(z.specs[method])]
+    score = METRICS[key][1] * column.values[:, z.place(column, method)]
+    p = only(sure, column.images).values[:, z.place(sure, method)]
     return weighted_spearman(p, score)
 
 
 def weighted_spearman(a: Draws, b: Draws, resamples: int = 2000) -> Draws:
-    """Of ranks over all images; resamples weigh the images, the ranks stay."""
+    """Of ranks over all images, NaN where there is no spread; resamples weigh the images, the ranks stay."""
     known = ~(np.isnan(a) | np.isnan(b))
     x, y = average_ranks(a[known]), average_ranks(b[known])
     count = len(x)
@@ -110,13 +136,13 @@ def weighted_spearman(a: Draws, b: Draws, resamples: int = 2000) -> Draws:
     covariance = drawn @ (x * y) - mean_x * mean_y
     spread = (drawn @ x**2 - mean_x**2) * (drawn @ y**2 - mean_y**2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Draws = np.where(spread > 1e-9, covariance / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
+        found: Draws = np.where(spread > 1e-9, covariance / np.sqrt(np.maximum(spread, 1e-300)), np.nan)
     return found
 
 
 def flat(z: Evidence, column: Column, methods: Sequence[str], images: Sequence[str]) -> Draws:
     """(images, methods)."""
-    found: Draws = column.only(images).values[:, [column.methods.index(z.specs[m]) for m in methods]]
+    found: Draws = only(column, images).values[:, [z.place(column, m) for m in methods]]
     return found
 
 
@@ -132,6 +158,7 @@ def clustered_spearman(a: Draws, b: Draws, resamples: int = 1000) -> Draws:
     n, sx, sy, sxx, syy, sxy = (drawn @ s for s in sums)
     with np.errstate(invalid="ignore", divide="ignore"):
         found: Draws = (n * sxy - sx * sy) / np.sqrt((n * sxx - sx**2) * (n * syy - sy**2))
+    found[~np.isfinite(found)] = np.nan  # no spread
     return found
 
 

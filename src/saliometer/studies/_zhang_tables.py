@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -79,6 +80,8 @@ def figure_2(evidence: Evidence, path: Path) -> Path:
                 rho = sign * with_confidence(evidence, key, method)
             except MissingError:
                 continue
+            if np.isnan(rho[0]):
+                continue
             low, high = np.nanpercentile(rho[1:], [2.5, 97.5])
             axis.plot([low, high], [place, place], color="#8aa0b4", linewidth=3, solid_capstyle="round")
             axis.plot(rho[0], place, "o", color="#16456b")
@@ -118,7 +121,8 @@ def figure_1(evidence: Evidence, folder: Path, path: Path) -> Path:
             if values is None:
                 continue
             axis.imshow(photo, extent=(0, 1, 0, 1))
-            strength = np.abs(values.astype(float)) / 127
+            strength = np.abs(values.astype(float))
+            strength = (strength - strength.min()) / max(float(np.ptp(strength)), 1e-9)
             axis.imshow(strength, cmap="inferno", alpha=0.75, extent=(0, 1, 0, 1), vmin=0, vmax=1)
             axis.set_title(name + (" ◂" if name == method else ""), fontsize=7, pad=2)
     figure.suptitle(
@@ -129,12 +133,13 @@ def figure_1(evidence: Evidence, folder: Path, path: Path) -> Path:
 
 
 def _extremes(evidence: Evidence, key: str, pictures: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    try:
-        column = evidence.column(key)
-        means = {m: float(evidence.of(key, m)[0]) for m in METHODS if m != "Fake-CAM"}
-    except MissingError:
+    means: dict[str, float] = {}
+    for method in METHODS:
+        with suppress(MissingError):  # the figure shows what is there
+            means |= {method: float(evidence.of(key, method)[0])} if method != "Fake-CAM" else {}
+    if not means:
         return []
-    found = []
+    column, found = evidence.column(key), []
     for which, method in (("best", max(means, key=lambda m: means[m])), ("worst", min(means, key=lambda m: means[m]))):
         scores = _printed(evidence, column, key, method)
         there = [

@@ -15,11 +15,14 @@ from torch import Tensor
 
 from saliometer import transforms
 from saliometer.engine.answer import Answers
+from saliometer.engine.asked import REFERENCES
 from saliometer.engine.audit import audit
 from saliometer.engine.device import find
 from saliometer.engine.judged import Judged
 from saliometer.engine.presets import ZHANG
 from saliometer.engine.ready import Loaded, model_given, model_ready, source_given
+from saliometer.engine.run import Run
+from saliometer.engine.run import opened as open_run
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source
 from saliometer.engine.thumbs import PHOTOS
@@ -33,7 +36,7 @@ from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
 from saliometer.types import Model, Watch
 
 SHOTS = 4  # photographs, where no images are given
-FEW = 128  # images, below which methods that compare with others get crops of photographs
+FEW = 100  # images, below which methods that compare with others get more, or crops of photographs
 VARIATIONS = tuple(text for some in transforms.VARIATIONS.values() for text in some)
 
 
@@ -123,7 +126,7 @@ def reproduce(
     if not labelled:
         source = replace(source, labels=_predicted(ready, source, place))
         say("The images have no labels: the predicted class stands for the label, claims about labels stay open.")
-    references = _crops(loaded, source, seed) if len(source) < FEW else None
+    others = _crops(loaded, seed) if len(source) < FEW else source.references(REFERENCES, seed, torch.device("cpu"))
     parts = list(_parts(chosen, source, ready, labelled, seed))
     loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
     asked = list(_methods(chosen).values())
@@ -133,7 +136,7 @@ def reproduce(
     done = 0.0
     for part in parts:
 
-        def told(share: float, text: str, part: Part = part, done: float = done) -> None:
+        def told_of(share: float, text: str, part: Part = part, done: float = done) -> None:
             watch((done + share * part.weight) / total, f"{part.name}: {text}")
 
         judged.append(
@@ -147,19 +150,40 @@ def reproduce(
                 device=device,
                 controls=part.controls,
                 pictures=PHOTOS if part.controls else 0,
-                references=references,
+                references=others if len(part.source) < FEW else None,
                 remembered=remembered,
                 out=folder / part.name,
-                watch=told,
+                watch=told_of,
             )
         )
         done += part.weight
-    rows = pa.concat_tables([one.rows for one in judged]).unify_dictionaries()
-    pixels = source.images(0, 1).shape[2:].numel()
+    told = {"study": "zhang", "scale": scale, "labelled": labelled, "pixels": source.images(0, 1).shape[2:].numel()}
+    put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     failed = {
         f"{part.name}: {name}": why for part, one in zip(parts, judged, strict=True) for name, why in one.failed.items()
     }
-    return Study(folder, scale, rows, Evidence(rows, pixels, labelled, _methods(chosen)), failed)
+    return replace(opened(folder), failed=failed)
+
+
+def opened(folder: Path) -> Study:
+    """A study that is there already; tables that are not finished are left out."""
+    path = folder / "study.json"
+    if not path.is_file():
+        raise ValueError(
+            f"'{folder}' holds no study (no study.json in it): `saliometer reproduce zhang --out {folder}`"
+        )
+    told = json.loads(path.read_text(encoding="utf-8"))
+    runs = [open_run(place.parent) for place in sorted(folder.glob("*/run.json"))]
+    tables = [run.rows() for run in runs if _finished(run)]
+    rows = pa.concat_tables(tables).unify_dictionaries()
+    specs = _methods(SCALES[told["scale"]])
+    return Study(folder, told["scale"], rows, Evidence(rows, told["pixels"], told["labelled"], specs), {})
+
+
+def _finished(run: Run) -> bool:
+    request = run.manifest["request"]
+    units = -(-int(request["count"]) // int(run.manifest["fixed"]["unit"]))
+    return len(list(run.parts())) == units * len(run.manifest["methods"])
 
 
 @dataclass(frozen=True)
@@ -201,7 +225,7 @@ def _normalised(pixels: Tensor, loaded: Loaded) -> Tensor:
     return (pixels - mean) / std
 
 
-def _crops(loaded: Loaded, source: Source, seed: int) -> Tensor:
+def _crops(loaded: Loaded, seed: int) -> Tensor:
     """Where images are few: random halves of photographs, for methods that compare with many."""
     assert loaded.preprocessing is not None
     rng, pictures = np.random.default_rng(fork("crops", seed)), list(photographs().values())
