@@ -1,4 +1,4 @@
-"""The 25 claims on rows made of the paper's own tables: each verdict is the one its numbers give, and turns with them."""
+"""The 25 claims on rows made of the paper's tables: each verdict is the one its numbers give, and turns with them."""
 
 import sys
 from collections.abc import Callable

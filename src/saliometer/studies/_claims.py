@@ -92,6 +92,16 @@ def nth(values: Sequence[Draws], place: int) -> Draws:
     return found
 
 
+def claims_markdown(claims: Sequence[dict[str, Any]]) -> str:
+    """A table for the docs: claim, the paper's figure, the verdict, ours."""
+    words = {True: "**holds**", False: "**fails**", None: "open"}
+    lines = ["| | claim | paper | verdict | ours |", "|---:|---|---|---|---|"]
+    for claim in claims:
+        said = "; ".join(filter(None, (claim["ours"], claim["why"]))).replace("|", "/")
+        lines.append(f"| {claim['id']} | {claim['text']} | {claim['paper']} | {words[claim['holds']]} | {said} |")
+    return "\n".join(lines)
+
+
 def print_claims(claims: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.markup import escape

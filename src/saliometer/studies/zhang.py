@@ -30,6 +30,7 @@ from saliometer.files import put
 from saliometer.photos import photographs
 from saliometer.registry import Spec, one_of
 from saliometer.seeds import fork
+from saliometer.studies._claims import claims_markdown
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
 from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
@@ -93,9 +94,9 @@ class Study:
 
     def write(self) -> list[Path]:
         """Tables, figures and claims as files in the study's folder."""
-        written = [self.folder / "tables.md", self.folder / "claims.json"]
-        put(written[0], (markdown(self.evidence) + "\n").encode())
-        put(written[1], (json.dumps({"claims": self.claims()}, indent=1) + "\n").encode())
+        written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
+        put(written[0], f"{markdown(self.evidence)}\n\n{claims_markdown(claims)}\n".encode())
+        put(written[1], (json.dumps({"claims": claims}, indent=1) + "\n").encode())
         written.append(figure_2(self.evidence, self.folder / "figure2.png"))
         return [*written, figure_1(self.evidence, self.folder / "label", self.folder / "figure1.png")]
 
