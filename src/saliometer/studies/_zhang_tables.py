@@ -46,10 +46,9 @@ def markdown(evidence: Evidence) -> str:
         for condition in conditions:
             lines = [f"**Table {number}**, {title.lower()}: {condition} (ours ± / paper)", ""]
             lines += ["| method | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
-            for method in METHODS:
-                shown = [_shown(evidence, number, condition, method, metric) for metric in metrics]
-                lines.append(f"| {method} | " + " | ".join(shown) + " |")
-            if any("±" in line for line in lines):
+            cells = {m: [_shown(evidence, number, condition, m, metric) for metric in metrics] for m in METHODS}
+            if any("±" in one for some in cells.values() for one in some):
+                lines += [f"| {method} | " + " | ".join(shown) + " |" for method, shown in cells.items()]
                 parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
