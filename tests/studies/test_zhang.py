@@ -169,7 +169,7 @@ def test_figures_show_something(study, name):
 
 
 def test_the_command_prints_claims_as_json(study, place, monkeypatch):
-    monkeypatch.setattr(zhang, "figure_1", lambda z, folder, path: path)  # slow, and there already
+    monkeypatch.setattr(zhang, "figure_1", lambda z, path: path)  # slow, and there already
     monkeypatch.setattr(zhang, "figure_2", lambda z, path: path)
     ready = ["--images", place / "photos", "--labels", place / "labels.csv", "--device", "cpu", "--out", study.folder]
     found = call("reproduce", "zhang", "--scale", "tiny", *ready, "--json")
@@ -266,6 +266,6 @@ def test_figures_of_incomplete_runs(tmp_path, study):
     z = evidence([printed().slice(0, 40)])
     assert figure_2(z, tmp_path / "two.png").stat().st_size > 1000  # empty axes: nothing is known of confidence
     with pytest.raises(MissingError, match="no pictures"):
-        figure_1(z, study.folder / "label", tmp_path / "one.png")  # other images than those kept
+        figure_1(z, study.folder / "one.png")  # other images than those kept
     without = evidence([block("insertion", "IG", [0.1, 0.9])])
     assert "(ours" in markdown(without)

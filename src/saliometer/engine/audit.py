@@ -169,7 +169,8 @@ def _audit_units(
             samples = replace(samples, batch=replace(samples.batch, references=others))
         answers.shared = None
         if memory is not None:
-            answers.shared = memory.at(f"{source.fingerprint} {unit.start}", _classes(samples, answers))
+            chunk = f"{answers.model.fingerprint} {request.seed} {source.fingerprint} {unit.start}"
+            answers.shared = memory.at(chunk, _classes(samples, answers))
         shelf = Shelf(answers)
         if unit.start < request.pictures:
             keep_photos(run, unit, samples, answers.model)

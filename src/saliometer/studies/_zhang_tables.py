@@ -98,11 +98,11 @@ def figure_2(evidence: Evidence, path: Path) -> Path:
 SHOWN = ("IG", "Score-CAM", "Grad-CAM", "RISE", "LIME")  # IG for the gradients, Score-CAM for the CAMs
 
 
-def figure_1(evidence: Evidence, folder: Path, path: Path) -> Path:
+def figure_1(evidence: Evidence, path: Path) -> Path:
     """For each fidelity metric the best and the worst method, and for it the images with the best and worst score."""
     from matplotlib.figure import Figure
 
-    pictures = _sprites(folder)
+    pictures = _sprites(path.parent / "label")
     cases = [case for key in ("AD_bar", "AI", "AG", "I", "D_bar") for case in _extremes(evidence, key, pictures)]
     if not cases:
         raise MissingError("the run kept no pictures for Figure 1")

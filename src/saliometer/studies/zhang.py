@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from saliometer.files import put
 from saliometer.photos import photographs
 from saliometer.registry import Spec, one_of
 from saliometer.seeds import fork
-from saliometer.studies._claims import claims_markdown
+from saliometer.studies._claims import MissingError, claims_markdown
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
 from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
@@ -97,8 +98,10 @@ class Study:
         written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
         put(written[0], f"{markdown(self.evidence)}\n\n{claims_markdown(claims)}\n".encode())
         put(written[1], (json.dumps({"claims": claims}, indent=1) + "\n").encode())
-        written.append(figure_2(self.evidence, self.folder / "figure2.png"))
-        return [*written, figure_1(self.evidence, self.folder / "label", self.folder / "figure1.png")]
+        for draw, name in ((figure_1, "figure1.png"), (figure_2, "figure2.png")):
+            with suppress(MissingError):
+                written.append(draw(self.evidence, self.folder / name))
+        return written
 
 
 def reproduce(
@@ -117,18 +120,18 @@ def reproduce(
 ) -> Study:
     """Tables 1 to 4 as audits under one folder, each of which goes on where it was."""
     chosen = SCALES[one_of("scale", scale, SCALES)]
+    if not images and scale == "paper":
+        raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
     place = find(device)
     loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto", resize)
     source = source_given(images or "photographs", labels, None, loaded.preprocessing, 0 if images else SHOTS, "")
-    if not images and scale == "paper":
-        raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
     ready = model_ready(loaded, source, False, place)
     labelled = source.labels is not None
     if not labelled:
         source = replace(source, labels=_predicted(ready, source, place))
         say("The images have no labels: the predicted class stands for the label, claims about labels stay open.")
     others = _crops(loaded, seed) if len(source) < FEW else source.references(REFERENCES, seed, torch.device("cpu"))
-    parts = list(_parts(chosen, source, ready, labelled, seed))
+    parts = list(_parts(chosen, source, ready, labelled, seed, say))
     loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
     asked = list(_methods(chosen).values())
     judged: list[Judged] = []
@@ -203,7 +206,9 @@ class Part:
         return len(self.source) * (10 if again else 1)
 
 
-def _parts(scale: Scale, source: Source, model: Model, labelled: bool, seed: int) -> Iterator[Part]:
+def _parts(
+    scale: Scale, source: Source, model: Model, labelled: bool, seed: int, say: Callable[[str], None]
+) -> Iterator[Part]:
     """Table 4 first takes the images of Table 1 again, transformed."""
     drops = ("average_drop", "average_increase", "average_gain")
     curves = (f"insertion(steps={scale.steps})", f"deletion(steps={scale.steps})")
@@ -217,7 +222,11 @@ def _parts(scale: Scale, source: Source, model: Model, labelled: bool, seed: int
     draws = f"draws={scale.draws}"
     yield Part("shaken", source.some(scale.shaken, seed), (f"max_sensitivity({draws})", f"avg_sensitivity({draws})"))
     for variation in scale.variations:
-        changed = source.some(scale.transformed, seed).under(variation, seed, model)
+        try:
+            changed = source.some(scale.transformed, seed).under(variation, seed, model)
+        except ValueError as error:  # images too small, or nearly all of one class
+            say(f"Left out: {variation}: {error}.")
+            continue
         yield Part(re.sub(r"[^a-z0-9.]+", "-", variation).strip("-"), changed, (*drops, *curves, "probability"))
 
 
