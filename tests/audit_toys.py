@@ -1,10 +1,15 @@
 """What tests of the audit share: a model whose scores are worked out by hand, a small network, methods of one's own."""
 
+import inspect
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
+from saliometer import registry
 from toys import small_cnn
 
 SIDE = 8
@@ -53,3 +58,20 @@ def same(one: list[dict], other: list[dict], tolerance: float = 0.0) -> None:
         assert {k: v for k, v in a.items() if k != "value"} == {k: v for k, v in b.items() if k != "value"}
         if not (math.isnan(a["value"]) and math.isnan(b["value"])):
             assert math.isclose(a["value"], b["value"], rel_tol=tolerance, abs_tol=tolerance), (a, b)
+
+
+@contextmanager
+def failing(name: str = "deletion") -> Iterator[None]:
+    """A metric of ours that breaks when it is run, not by its parameters, which are tried before."""
+    entry = registry.metrics[name]
+
+    def broken(maps: Tensor, samples: object, subject: object, **params: object) -> Tensor:
+        raise RuntimeError(f"{name} broke with {params}")
+
+    broken.__signature__ = inspect.signature(entry.function)  # type: ignore[attr-defined]
+    broken.__doc__ = entry.function.__doc__
+    registry.metrics._entries[name] = replace(entry, function=broken)
+    try:
+        yield
+    finally:
+        registry.metrics._entries[name] = entry

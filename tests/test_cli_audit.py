@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+from audit_toys import failing
 from saliometer.cli import app
 from saliometer.engine.run import opened
 
@@ -114,7 +115,7 @@ def test_definitions_are_compared_with_ranks_and_agreement(run):
     ]  # fmt: skip
     assert found[0]["agreement"] == pytest.approx(1)
     assert -1 <= found[1]["agreement"] <= 1
-    assert set(found[0]["ranks"]) == {"gradient", "mine", "random", "edge", "centre", "fake_cam"}
+    assert set(found[0]["ranks"]) == {"gradient", "mine", "random", "edge", "centre", "fake_cam", "all_ones"}
     shown = call("compare-definitions", run)
     assert shown.exit_code == 0
     assert "average_drop" in shown.stdout
@@ -127,7 +128,7 @@ def test_the_words_on_the_screen(place):
     )
     assert result.exit_code == 0, result.output
     text = " ".join(result.output.split())
-    assert "4 images, 5 methods:" in text
+    assert "4 images, 6 methods:" in text
     assert "passes, about" in text
     assert "Warning: 1 images could not be read and were left out: empty.jpg" in text
     assert f"Report: {place / 'shown' / 'report.html'}" in text.replace("\n", "")
@@ -150,11 +151,12 @@ def test_masks_bring_the_metrics_of_location(place):
 
 
 def test_a_metric_that_fails_makes_the_exit_code_1_and_the_rest_is_shown(place):
-    words = [*given(place), "--metric", "deletion(steps=0)", "--metric", "sparseness", "--out", place / "failing"]
+    words = [*given(place), "--metric", "deletion(steps=4)", "--metric", "sparseness", "--out", place / "failing"]
     for _ in range(2):
-        result = call(*words)
+        with failing("deletion"):
+            result = call(*words)
         assert result.exit_code == 1
-        assert "Failed: gradient, deletion: ValueError" in " ".join(result.stdout.split())
+        assert "Failed: gradient, deletion: RuntimeError" in " ".join(result.stdout.split())
         assert "sparse" in result.stdout
         assert "Traceback" not in result.stdout
 
@@ -224,4 +226,4 @@ def test_a_killed_audit_goes_on_where_it_was(place, tmp_path):
     result = call(*words, "--out", tmp_path / "run", "--json")
     assert result.exit_code == 0, result.output
     assert set(before) < set((tmp_path / "run").rglob("*.parquet"))
-    assert len({row["method"] for row in opened(tmp_path / "run").rows().to_pylist()}) == 7
+    assert len({row["method"] for row in opened(tmp_path / "run").rows().to_pylist()}) == 8

@@ -534,3 +534,12 @@ def test_an_array_of_real_digits():
     pictures = real("mnist", "mnist_test.npz")
     assert pictures.picture(0).size == (28, 28)
     assert max(pictures.labels) <= 9
+
+
+def test_a_list_beside_the_pictures_must_name_them_all(tmp_path):
+    for name in ("a.png", "b.png", "c.png"):
+        put(tmp_path / name)
+    write(tmp_path / "labels.csv", "file,label\na.png,1\n")
+    with pytest.raises(ValueError, match=r"does not list 2 pictures of its folder: .*b\.png.*name the CSV itself"):
+        read_images(tmp_path)
+    assert read_images(tmp_path / "labels.csv").names == ("a.png",)

@@ -166,7 +166,7 @@ def test_a_method_that_beats_every_floor_is_named_first():
     said = sentences([one], methods, beside)
     assert said[0] == (
         "good holds up best: better than every control that never sees the model (random, edge and centre) on 1 of 1 "
-        "metrics of fidelity."
+        "metric of fidelity."
     )
     assert said[1] == "bad beats them on none."
     held = holdings([one], methods, beside)
@@ -183,7 +183,7 @@ def test_for_a_metric_where_lower_is_better_the_lower_is_better():
 def test_where_none_beats_the_controls_it_is_said():
     one, methods, beside = verdict({"a": 0.5, "b": 0.1})
     assert sentences([one], methods, beside) == [
-        "No method is better than the controls (random, edge and centre) on any of 1 metrics of fidelity."
+        "No method is better than the controls (random, edge and centre) on any of 1 metric of fidelity."
     ]
 
 
@@ -222,3 +222,28 @@ def test_agreement_is_spearmans():
     two[3] = two[5]
     found = judgement.correlation(judgement.average_ranks(one), judgement.average_ranks(two))
     assert found == pytest.approx(spearmanr(one, two).statistic)
+
+
+def test_the_direction_of_a_metric_can_turn_with_a_parameter():
+    """ROAD's own value is better when higher, that of the highest pixels removed first when lower."""
+    values = {"a": [0.1] * 5, "b": [0.9] * 5}
+    assert column(values, "road", "abs_max(noise=0.01,order=both)").better == "higher"
+    turned = column(values, "road", "abs_max(noise=0.01,order=morf)")
+    assert turned.better == "lower"
+    assert turned.ranks(["a", "b"]) == {"a": 1, "b": 2}
+    assert column(values, "road", "abs_max(noise=0.01,order=lerf)").ranks(["a", "b"]) == {"b": 1, "a": 2}
+
+
+def test_of_several_definitions_the_first_is_judged():
+    """Otherwise a metric would be won that is lost under another definition."""
+    controls = {name: [0.5, 0.5, 0.5, 0.5] for name in ("random", "edge", "centre")}
+    lost = column({"a": [0.1, 0.1, 0.2, 0.1]} | controls, "insertion", "first")
+    won = column({"a": [0.9, 0.9, 0.8, 0.9]} | controls, "insertion", "second")
+    (held,) = holdings([lost, won], ["a"], list(controls))
+    assert (held.beaten, held.lost) == ((), ("insertion",))
+
+
+def test_one_defined_value_has_no_interval():
+    found = column({"a": [0.4] + [NAN] * 9}).estimate("a")
+    assert found.value == pytest.approx(0.4)
+    assert np.isnan([found.low, found.high]).all()

@@ -12,7 +12,7 @@ import saliometer
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
 CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "files"}
-ENGINE = {*CORE, *FAMILIES, "images", "results", "engine"}
+ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
     "graph": set(),

@@ -75,6 +75,12 @@ def test_a_metric_must_say_which_way_is_better(better):
         Family("metric").add(toy, Facts(better=better))
 
 
+def test_a_part_must_say_which_way_is_better_or_that_neither_is():
+    Family("metric").add(toy, Facts(better="higher", parts={"one": "lower", "other": ""}))
+    with pytest.raises(ValueError, match="metric 'toy' says part='more': wanted 'higher', 'lower' or ''"):
+        Family("metric").add(toy, Facts(better="higher", parts={"part": "more"}))
+
+
 def _without_docstring(name: str):
     def function():
         pass

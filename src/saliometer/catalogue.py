@@ -218,7 +218,7 @@ def _about_metric(entry: Entry) -> dict[str, str]:
         said["needs"] = "masks or boxes"
     said["defined as"] = ", ".join(definitions(entry))
     said["regions"] = ", ".join(facts.regions)
-    said["parts"] = ", ".join(f"{entry.name}.{part} ({better})" for part, better in facts.parts.items())
+    said["parts"] = ", ".join(f"{entry.name}.{part} ({better or 'beside it'})" for part, better in facts.parts.items())
     said["random"] = "its draws follow the image's seed, the same for every method" if facts.random else ""
     if facts.reads:
         said["reads"] = f"{facts.reads}: {READS[facts.reads]}"

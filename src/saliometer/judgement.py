@@ -49,18 +49,29 @@ def kind_of(metric: str) -> str:
     return COMPLEXITY if entry.name in ("sparseness", "complexity", "effective_complexity") else FIDELITY
 
 
-def better(metric: str) -> str:
-    """'higher' or 'lower'."""
+def better(metric: str, definition: str = "") -> str:
+    """'higher' or 'lower', or '' for a part that says nothing of how good a map is."""
     entry = _entry(metric)
     if entry is None:
         return "lower"
     part = metric.partition(".")[2]
-    return entry.facts.parts[part] if part else entry.facts.better
+    if part:
+        return entry.facts.parts[part]
+    if any(turn in definition.partition("(")[2].rstrip(")").split(",") for turn in entry.facts.turned):
+        return "lower" if entry.facts.better == "higher" else "higher"
+    return entry.facts.better
+
+
+def shown(metric: str) -> bool:
+    """Whether tables show it: a metric's own value, and what chance gives beside it."""
+    return "." not in metric or metric.endswith(".chance")
 
 
 def is_share(metric: str) -> bool:
     """Whether its values are fractions, which tables print times 100."""
     entry = _entry(metric)
+    if metric == "completeness.passed":
+        return True
     if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
         return False
     return metric.partition(".")[2] not in ("spread", "residual", "unscaled")
@@ -74,7 +85,7 @@ def number(metric: str, value: float) -> str:
         return f"{100 * value:.1f}".replace("-0.0", "0.0")
     if abs(value) < 5e-4:
         return "0"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3f}" if abs(value) < 1 else f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _entry(metric: str) -> Entry | None:
@@ -94,7 +105,11 @@ class Column:
 
     @property
     def sign(self) -> int:
-        return 1 if better(self.metric) == "higher" else -1
+        return -1 if self.better == "lower" else 1
+
+    @property
+    def better(self) -> str:
+        return better(self.metric, self.definition)
 
     @cached_property
     def means(self) -> Floats:
@@ -116,7 +131,7 @@ class Column:
 
     def estimate(self, method: str) -> Estimate:
         place = self.methods.index(method)
-        return interval(self.means[place], self.resampled[:, place], len(self.images))
+        return interval(self.means[place], self.resampled[:, place], len(self.images) - self.undefined(method))
 
     def difference(self, one: str, other: str) -> Estimate:
         """The paired difference of two methods' means, where both are defined; above 0 if `one` is better."""
@@ -137,10 +152,13 @@ class Column:
         pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
         gaps = self.sign * (pair[:, 0] - pair[:, 1])
         won = np.where(np.isnan(gaps), np.nan, (gaps > 0) + 0.5 * (gaps == 0))[:, None]
-        return interval(_weighted(np.ones((1, len(won))), won)[0, 0], _weighted(_drawn(len(won)), won)[:, 0], len(won))
+        mean, drawn = (_weighted(weights, won)[:, 0] for weights in (np.ones((1, len(won))), _drawn(len(won))))
+        return interval(mean[0], drawn, int((~np.isnan(won)).sum()))
 
     def ranks(self, methods: Sequence[str]) -> dict[str, int]:
         """Best first; a method shares the rank of its group's leader where their paired interval holds 0."""
+        if not self.better:
+            return {}
         known = [m for m in methods if m in self.methods and not np.isnan(self.means[self.methods.index(m)])]
         order = sorted(known, key=lambda m: (-self.sign * self.means[self.methods.index(m)], m))
         found: dict[str, int] = {}
@@ -209,9 +227,18 @@ class Holding:
     rank: float  # mean over these metrics
 
 
+def judged_by(found: Sequence[Column]) -> list[Column]:
+    """The metrics of fidelity and location, each in the first of its definitions."""
+    first: dict[str, Column] = {}
+    for column in found:
+        if kind_of(column.metric) in (FIDELITY, LOCATION) and "." not in column.metric:
+            first.setdefault(column.metric, column)
+    return list(first.values())
+
+
 def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[Holding]:
     """The methods that explain, best first: by metrics on which they beat every floor, then by mean rank."""
-    judging = [c for c in found if kind_of(c.metric) in (FIDELITY, LOCATION) and "." not in c.metric]
+    judging = judged_by(found)
     held = []
     for method in methods:
         beaten, lost, ranks = [], [], []
@@ -231,14 +258,13 @@ def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence
 
 def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[str]:
     """The verdict in plain words."""
-    held = holdings(found, methods, controls)
-    judging = [c for c in found if kind_of(c.metric) in (FIDELITY, LOCATION) and "." not in c.metric]
+    held, judging = holdings(found, methods, controls), judged_by(found)
     if not held or not judging:
         return ["No metric of fidelity was asked for, so nothing can be said of which method to trust."]
     count = len({c.metric for c in judging})
     best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
     floors = _listed([c for c in FLOORS if c in controls])
-    metrics = f"{count} metrics of fidelity" if count > 1 else "one metric of fidelity"
+    metrics = f"{count} metric{'s' * (count > 1)} of fidelity"
     if not floors:
         return ["No control was run, so nothing can be said of which method to trust."]
     if not held[0].beaten:
@@ -266,7 +292,8 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
 
 
 def _leads(column: Column, method: str) -> bool:
-    scores = column.sign * column.means
+    """Whether it comes first; a mask of ones, which is no map, is left aside."""
+    scores = np.where([one == "all_ones" for one in column.methods], np.nan, column.sign * column.means)
     return bool(column.methods[int(np.nanargmax(scores))] == method) if not np.isnan(scores).all() else False
 
 

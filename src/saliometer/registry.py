@@ -36,10 +36,13 @@ class Facts:
     budget: str = ""  # the parameter that sets how many passes a method takes
     needs_truth: bool = False  # a method that is handed the scored region, a metric that reads objects and roles
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)
+    mask: bool = False  # a method whose map is a mask already, not to be scaled
     unit: str = "map"  # of a method's values: 'gradient' per input value, 'contribution' to the score, or neither
     better: str = ""  # 'higher' or 'lower', for a metric
+    turned: tuple[str, ...] = ()  # settings under which the other direction is better: 'order=morf'
     reads: str = ""  # what a metric of the battery reads of an attribution (maps.STAGES)
-    parts: Mapping[str, str] = field(default_factory=dict)  # what it gives beside its value -> 'higher' or 'lower'
+    parts: Mapping[str, str] = field(default_factory=dict)  # beside its value -> 'higher', 'lower' or '' if neither is
+    flat: bool = False  # a metric of scaled maps that has a value for constant ones: ones, or zeros where they are 0
     reexplains: bool = False  # a metric that calls the method again
     descriptive: bool = False  # a metric that says what an image or map is like, not how good it is
     degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
@@ -95,6 +98,9 @@ class Family(Mapping[str, Entry]):
             raise ValueError(f"{self.kind} '{name}' has no docstring: its first line is what `list` prints")
         if self.kind == "metric" and facts.better not in ("higher", "lower"):
             raise ValueError(f"metric '{name}' says better={facts.better!r}: wanted 'higher' or 'lower'")
+        for part, better in facts.parts.items():
+            if better not in ("higher", "lower", ""):
+                raise ValueError(f"{self.kind} '{name}' says {part}={better!r}: wanted 'higher', 'lower' or ''")
         self._entries[name] = Entry(name, function, facts)
 
     def __getitem__(self, name: str) -> Entry:

@@ -84,7 +84,7 @@ def _groups(columns: Sequence[Column]) -> list[list[Column]]:
     """Columns by kind, each metric once a table, no more than a screen is wide; parts stand in rows and report only."""
     found: list[list[Column]] = []
     for kind in judgement.KINDS:
-        rest = [c for c in columns if judgement.kind_of(c.metric) == kind and "." not in c.metric]
+        rest = [c for c in columns if judgement.kind_of(c.metric) == kind and judgement.shown(c.metric)]
         while rest:
             first: dict[str, Column] = {}
             for column in rest:

@@ -22,7 +22,7 @@ RANKED = ["insertion", "deletion", "monotonicity", "road", "pointing_game", "iou
 COUNT, SIDE, PIXELS = 6, 8, 64
 MODEL = model_of(small_cnn())
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # small differences of scores in single precision
-IN_WORDS = {"ln n": math.log(PIXELS), "1 - 1/n": 1 - 1 / PIXELS, "1 / pixels": 1 / PIXELS}
+IN_WORDS = {"n": PIXELS, "ln n": math.log(PIXELS), "1 - 1/n": 1 - 1 / PIXELS, "1 / pixels": 1 / PIXELS}
 
 
 def pictures(count: int = COUNT, first: int = 100) -> Samples:
@@ -98,8 +98,19 @@ def test_it_says_what_it_is_and_its_facts_hold_together(name):
     assert entry.facts.bounds[0] < entry.facts.bounds[1]
     assert entry.facts.passes >= 0
     assert all(entry.facts.degenerate)
-    assert set(entry.facts.parts.values()) <= {"higher", "lower"}
+    assert set(entry.facts.parts.values()) <= {"higher", "lower", ""}
+    assert entry.facts.reads == "scaled" or not entry.facts.flat
     Spec(name, tuple(entry.facts.quick.items())).check("metric", entry)
+
+
+def test_parts_that_say_nothing_of_how_good_a_map_is_have_no_direction():
+    found = [
+        f"{name}.{part}" for name in BATTERY for part, way in registry.metrics[name].facts.parts.items() if not way
+    ]
+    assert found == [
+        "attack_sensitivity.transfer", "completeness.residual", "faithfulness_correlation.spread", "iou.chance",
+        "pointing_game.chance",
+    ]  # fmt: skip
 
 
 def test_only_what_says_nothing_of_how_good_a_map_is_is_descriptive():
@@ -207,6 +218,24 @@ def test_degenerate_maps_do_what_it_says(name, kind):
     number = IN_WORDS.get(words, float(words) if words.isdecimal() else None)
     if number is not None:
         torch.testing.assert_close(found[name], torch.full_like(found[name], number), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", BATTERY)
+def test_a_constant_map_cannot_be_scaled_unless_it_has_a_value(name):
+    facts = registry.metrics[name].facts
+    _, notes, _ = judged(quick(name), MODEL, torch.full((COUNT, 1, SIDE, SIDE), 0.7), SAMPLES)
+    unscaled = facts.reads == "scaled" and not facts.flat
+    assert ["cannot be scaled" in note for note in notes] == [unscaled] * COUNT
+    assert unscaled == (facts.degenerate[0] == "invalid, for it cannot be scaled")
+
+
+@pytest.mark.parametrize("name", BATTERY)
+def test_a_mask_is_not_scaled(name):
+    maps = torch.ones(COUNT, 1, SIDE, SIDE)
+    found, notes, _ = judged(quick(name), MODEL, maps, SAMPLES, method="all_ones")
+    assert not any("cannot be scaled" in note for note in notes)
+    if registry.metrics[name].facts.reads == "scaled":
+        assert found[name].isfinite().all(), notes
 
 
 @pytest.mark.parametrize("name", BATTERY)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import saliometer
-from audit_toys import SIDE, Filled, half, measured, network, noise, same, values, white
+from audit_toys import SIDE, Filled, failing, half, measured, network, noise, same, values, white
 from saliometer.engine import asked as asked_module
 from saliometer.engine import audit as audit_module
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
@@ -20,7 +20,7 @@ from saliometer.registry import methods as known_methods
 from saliometer.report.audit_page import page
 from saliometer.types import Model
 
-CONTROLS = ["centre", "edge", "fake_cam", "random"]
+CONTROLS = ["all_ones", "centre", "edge", "fake_cam", "random"]
 FEW = {
     "methods": ["gradient", "smooth_grad(draws=3)"],
     "metrics": ["average_drop", "deletion(steps=4)", "max_sensitivity(draws=2)"],
@@ -116,7 +116,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path, when, whole):
     before = part_times(tmp_path / "run")
     found = saliometer.audit(network(), noise(), out=tmp_path / "run", **FEW)
     same(measured(found), whole)
-    assert len(before) < len(part_times(tmp_path / "run")) == 3 * 6
+    assert len(before) < len(part_times(tmp_path / "run")) == 3 * 7
     assert before.items() <= part_times(tmp_path / "run").items()
 
 
@@ -132,7 +132,7 @@ def test_a_run_that_goes_on_is_estimated_by_what_is_left(tmp_path, monkeypatch):
     found = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
     next(found.run.folder.glob("rows/*/gradient*/000002*")).unlink()
     again = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
-    assert counts == [(6, 5), (1, 2)]
+    assert counts == [(7, 5), (1, 2)]
     same(measured(again), measured(found))
 
 
@@ -207,17 +207,32 @@ def test_another_seed_changes_what_is_drawn_and_nothing_else(tmp_path):
 
 
 def test_a_metric_that_fails_leaves_the_other_rows_and_a_traceback(tmp_path):
-    chosen = ["sparseness", "deletion(steps=0)", "complexity"]
+    chosen = ["sparseness", "deletion(steps=4)", "complexity"]
     for _ in range(2):  # it is tried again, and said again
-        found = saliometer.audit(network(), noise(2), methods=["gradient"], metrics=chosen, out=tmp_path)
+        with failing("deletion"):
+            found = saliometer.audit(network(), noise(2), methods=["gradient"], metrics=chosen, out=tmp_path)
         assert set(found.failed) == {f"{name}, deletion" for name in ("gradient", *CONTROLS)}
-        assert "steps=0" in found.failed["gradient, deletion"]
+        assert "deletion broke" in found.failed["gradient, deletion"]
         for metric in ("sparseness", "complexity"):
             assert not any(map(math.isnan, values(found, metric, "gradient")))
         assert all(map(math.isnan, values(found, "deletion", "gradient")))
         assert "Traceback" in found.run.failures()["gradient"][0]
         notes = {row["note"] for row in measured(found) if row["metric"] == "deletion" and row["method"] == "gradient"}
-        assert all(note.startswith("failed: ValueError") for note in notes)
+        assert all(note.startswith("failed: RuntimeError") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("deletion(steps=0)", "steps=0: wanted 1 or more"),
+        ("average_drop(space=grey)", "there is no space 'grey'"),
+        ("road(shares='0,50')", "wanted percentages between 0 and 100"),
+    ],
+)
+def test_bad_parameters_of_a_metric_are_said_before_anything_is_made(tmp_path, metric, message):
+    with pytest.raises(ValueError, match=message):
+        saliometer.audit(network(), noise(2), methods=["gradient"], metrics=[metric], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_method_that_fails_leaves_the_others_and_is_tried_again(tmp_path):
@@ -265,6 +280,14 @@ def test_all_means_every_method_but_those_that_know_the_truth():
     names = {method.spec.name for method in methods_asked("all", "", False)}
     assert names == {name for name, entry in known_methods.items() if not entry.facts.control} | set(CONTROLS)
     assert {method.spec.name for method in methods_asked((), "", True)} == names
+
+
+@pytest.mark.parametrize("controls", [True, False])
+def test_the_mask_of_ones_comes_along_with_the_controls_or_by_name_and_once(controls):
+    unasked = [method.label for method in methods_asked("gradient", "", False, controls)]
+    named = [method.label for method in methods_asked(("gradient", "all_ones"), "", False, controls)]
+    assert unasked.count("all_ones") == controls
+    assert named.count("all_ones") == 1
 
 
 # What is shared
@@ -501,8 +524,8 @@ def test_every_normalisation_that_makes_a_difference_has_its_rows(tmp_path):
     found = saliometer.audit(network(), noise(), out=tmp_path, **given)
     stages = {(row["metric"], row["definition"].partition("(")[0]) for row in measured(found)}
     assert stages >= {
-        ("average_drop", "abs_max_minmax"), ("average_drop", "signed_joint_minmax"), ("sparseness", "abs_max"),
-        ("sparseness", "signed_max"),
+        ("average_drop", "abs_max_minmax"), ("average_drop", "signed_joint_minmax"),
+        ("sparseness", "abs_max_minmax"), ("sparseness", "signed_joint_minmax"),
     }  # fmt: skip
     assert [stage for metric, stage in stages if metric == "max_sensitivity"] == ["attribution"]
 
@@ -565,3 +588,18 @@ def test_a_caller_without_gradients_gets_the_same(tmp_path):
     with torch.inference_mode():
         two = saliometer.audit(net, images, out=tmp_path / "b", **FEW)
     same(measured(one), measured(two))
+
+
+def test_folders_that_are_fewer_than_the_classes_are_no_labels(tmp_path):
+    """Synsets of three of ImageNet's classes are not its classes 0, 1 and 2."""
+    from PIL import Image
+
+    for name in ("n01440764", "n02102040"):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", (SIDE, SIDE), (200, 30, 90)).save(tmp_path / name / "a.png")
+    given = {"methods": ["gradient"], "metrics": ["sparseness"], "size": SIDE, "mean": 0.0, "std": 1.0}
+    with pytest.raises(ValueError, match=r"labels count the 2 folders .* but model 'Sequential' has 3 classes"):
+        saliometer.audit(network(), tmp_path, target="label", out=tmp_path / "label", **given)
+    found = saliometer.audit(network(), tmp_path, out=tmp_path / "predicted", **given)
+    assert {row["bucket"] for row in measured(found)} == {""}
+    assert any("were left aside" in text for text in found.problems())

@@ -40,8 +40,8 @@ def run(measures, maps=MAPS, method: str = "gradient", size: int = 0, said=()):
         ("average_drop(space=normalised)", {}, "abs_max_minmax(space=normalised)"),
         ("average_drop", {"normalisation": "signed_joint_minmax"}, "signed_joint_minmax(space=raw)"),
         ("average_drop", {"constant": "ones"}, "abs_max_minmax_constant_ones(space=raw)"),
-        ("sparseness", {"constant": "ones"}, "abs_max"),
-        ("sparseness", {"normalisation": "signed_joint_minmax"}, "signed_max"),
+        ("sparseness", {"constant": "ones"}, "abs_max_minmax_constant_ones"),
+        ("sparseness", {"normalisation": "signed_joint_minmax"}, "signed_joint_minmax"),
         ("completeness", {"normalisation": "signed_joint_minmax"}, "attribution(baseline=own,tolerance=0.01)"),
     ],
 )

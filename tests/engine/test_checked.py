@@ -106,9 +106,15 @@ def test_log_probabilities_are_logits():
     assert checked_model(Then(nn.LogSoftmax(1)), IMAGE) == 4
 
 
-@pytest.mark.parametrize("after", [torch.sigmoid, torch.relu, lambda z: z - z.mean(1, keepdim=True) + 0.25])
-def test_other_outputs_in_the_unit_interval_or_of_sum_one_are_no_softmax(after):
+@pytest.mark.parametrize("after", [torch.relu, lambda z: z - z.mean(1, keepdim=True) + 0.25])
+def test_outputs_above_0_or_of_sum_1_are_no_softmax(after):
     assert checked_model(Then(after), IMAGE) == 4
+
+
+def test_sigmoids_of_several_classes_are_refused():
+    with pytest.raises(ValueError, match="never leave 0 to 1, like sigmoids"):
+        checked_model(Then(torch.sigmoid), IMAGE)
+    assert checked_model(Then(torch.sigmoid), IMAGE, "logit") == 4
 
 
 def test_one_image_that_sums_to_one_by_chance_is_not_enough():

@@ -149,3 +149,29 @@ def test_a_loader_is_read_no_further_than_the_limit():
     source = of_batches(endless(), limit=3)
     assert len(source) == 3
     assert source.labels.tolist() == [2, 0, 2]
+
+
+def test_an_images_seed_is_its_own_whatever_stands_beside_it(folder):
+    whole = from_files(folder).samples(0, 5, 0, CPU)
+    (folder / "images" / "0.png").unlink()
+    rest = from_files(folder).samples(0, 4, 0, CPU)
+    assert torch.equal(rest.batch.seeds, whole.batch.seeds[1:])
+    assert rest.ids == whole.ids[1:]
+
+
+@pytest.mark.parametrize("kind", ["bool", "ones", "grey", "numpy"])
+def test_masks_at_hand_may_be_of_any_kind(kind):
+    drawn = torch.zeros(2, 8, 8, dtype=torch.uint8)
+    drawn[:, :4] = 255
+    given = {"bool": drawn > 0, "ones": (drawn > 0).long(), "grey": drawn, "numpy": drawn.numpy()}[kind]
+    samples = of_tensors(noise(2), masks=given).samples(0, 2, 0, CPU)
+    assert torch.equal(samples.objects[:, 0], drawn > 0)
+    assert not samples.unlabelled.any()
+
+
+def test_grey_values_between_are_unlabelled():
+    drawn = torch.zeros(2, 8, 8, dtype=torch.uint8)
+    drawn[:, :4], drawn[:, 6:] = 255, 128
+    samples = of_tensors(noise(2), masks=drawn).samples(0, 2, 0, CPU)
+    assert torch.equal(samples.unlabelled, drawn == 128)
+    assert torch.equal(samples.objects[:, 0], drawn == 255)

@@ -324,7 +324,8 @@ def test_a_builder_or_a_network_of_ones_own(name, classes, builders):
 
 def test_a_builder_in_a_module(builders, monkeypatch):
     monkeypatch.syspath_prepend(builders.parent)
-    assert load_model("nets:build", **GIVEN)[2]["classes"] == 3
+    for place in ("nets:build", "nets.build"):  # the second is a dotted path
+        assert load_model(place, **GIVEN)[2]["classes"] == 3
 
 
 @pytest.mark.parametrize("name", ["build", "needy"])

@@ -1,8 +1,9 @@
-"""The controls that look at nothing: fake_cam, random and oracle."""
+"""The controls that look at nothing: all_ones, fake_cam, random and oracle."""
 
 import pytest
 import torch
 
+from saliometer import registry
 from saliometer.seeds import uniform
 from saliometer.types import Batch
 from toys import batch_of, explain, fixture_l, model_of, seeds_of
@@ -12,6 +13,15 @@ PLAIN = model_of(fixture_l())
 
 def test_fake_cam_marks_everything_but_one_corner():
     assert explain(PLAIN, batch_of(torch.zeros(1, 3, 2, 2)), "fake_cam")[0, 0].tolist() == [[0, 1], [1, 1]]
+
+
+def test_all_ones_is_a_mask_that_hides_nothing_and_comes_along_in_audits_alone():
+    assert (explain(PLAIN, batch_of(torch.zeros(2, 3, 4, 4)), "all_ones") == 1).all()
+    facts = registry.methods["all_ones"].facts
+    assert facts.mask
+    assert facts.control
+    assert not facts.usual
+    assert [name for name, entry in registry.methods.items() if entry.facts.mask] == ["all_ones"]
 
 
 def test_random_is_uniform_noise_of_each_images_seed():

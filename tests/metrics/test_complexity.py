@@ -34,6 +34,31 @@ def test_constant_maps_are_as_complex_as_can_be_and_empty_ones_invalid():
     assert "no shares" in notes[0]
 
 
+def test_what_a_constant_map_is_depends_on_the_normalisation():
+    maps = torch.stack((torch.zeros(8, 8), torch.full((8, 8), -2.0)))[None]
+    kinds = ("abs_max_minmax", "abs_joint_minmax", "signed_joint_minmax")
+    found = [value("complexity", MODEL, maps, SAMPLES, normalisation=kind).item() for kind in kinds]
+    assert found == pytest.approx([log(64)] * 3)
+    values, notes, _ = judged("complexity", MODEL, maps, SAMPLES, normalisation="signed_max_minmax")
+    assert values["complexity"].isnan().all()
+    assert "no shares" in notes[0]
+
+
+def test_a_constant_map_is_zeros_if_that_is_asked_for():
+    values, _, _ = judged("complexity", MODEL, torch.ones(1, 8, 8), SAMPLES, constant="zeros")
+    assert values["complexity"].isnan().all()
+
+
+def test_normalisations_are_those_of_their_names():
+    maps = torch.zeros(1, 3, 8, 8)
+    maps[0, :2, 2, 3] = torch.tensor([-1.0, 1.0])
+    one = value("complexity", MODEL, maps, SAMPLES, normalisation="signed_max_minmax").item()
+    joint = value("complexity", MODEL, maps, SAMPLES, normalisation="signed_joint_minmax").item()
+    top, rest = 1 / 32.5, 0.5 / 32.5
+    assert one == pytest.approx(0, abs=1e-9)
+    assert joint == pytest.approx(-top * log(top) - 63 * rest * log(rest))
+
+
 def test_fake_cam_and_noise_at_the_papers_size():
     samples = photos(torch.rand(2, 3, 224, 224))
     maps = torch.ones(2, 224, 224)

@@ -24,8 +24,15 @@ def test_fake_cam_and_noise_lack_one_pixel_and_ones_none():
     fake[0, 0, 0] = 0
     assert value("effective_complexity", small_cnn(), fake, photos(IMAGES[:1])).item() == 63
     assert value("effective_complexity", small_cnn(), MAPS, photos(IMAGES)).tolist() == [63] * 5
-    ones = value("effective_complexity", small_cnn(), torch.ones(1, 8, 8), photos(IMAGES[:1]), constant="ones")
-    assert ones.item() == 64
+    for filling in (1.0, 0.3, -2.0):
+        ones = value("effective_complexity", small_cnn(), torch.full((1, 8, 8), filling), photos(IMAGES[:1]))
+        assert ones.item() == 64
+
+
+def test_a_map_of_zeros_is_invalid_not_the_best():
+    found, notes, _ = judged("effective_complexity", small_cnn(), torch.zeros(1, 8, 8), photos(IMAGES[:1]))
+    assert found["effective_complexity"].isnan().all()
+    assert "marks no pixel" in notes[0]
 
 
 def test_a_broken_map_is_invalid_not_the_best_and_a_large_neighbour_does_no_harm():

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from battery_toys import Odds, photos, value
+from saliometer import registry
 
 IMAGE = torch.tensor([[[[0.8, 0.5], [0.5, 0.5]]]])
 HALF = torch.tensor([[[0.5, 1.0], [0.0, 0.2]]])
@@ -20,6 +21,11 @@ class Ten(nn.Module):
 @pytest.mark.parametrize("formula", [lambda x: x[:, 0, 0, 0], lambda x: 1 - x[:, 0, 0, 0]])
 def test_it_is_the_distance_in_either_direction(formula):
     assert value("local_accuracy", Odds(formula), HALF, photos(IMAGE)).item() == pytest.approx(0.4)
+
+
+def test_only_logits_pass_its_bounds():
+    assert registry.metrics["local_accuracy"].facts.bounds == (0, 1)
+    assert value("local_accuracy(output=logit)", Ten(), HALF, photos(IMAGE)).item() > 1
 
 
 def test_a_logit_is_not_squeezed():

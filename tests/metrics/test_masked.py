@@ -10,13 +10,13 @@ from battery_toys import Odds, all_costs, judged, photos, value
 from saliometer.metrics._masked import blank, drop, gain, moved, rises
 from saliometer.registry import Spec
 from saliometer.types import Subject
-from toys import model_of, small_cnn
+from toys import explain, model_of, small_cnn
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(6, 3, 8, 8, generator=GENERATOR)
 MAPS = torch.rand(6, 8, 8, generator=GENERATOR)
 MODEL = model_of(small_cnn(), mean=(0.5, 0.4, 0.3), std=(0.2, 0.25, 0.3))
-LOGITS = st.floats(-600, 600)
+LOGITS = st.floats(-3000, 3000)
 
 
 class Logit(nn.Module):
@@ -49,6 +49,15 @@ def test_the_identity_holds_for_every_data_set(seed, target, space):
 def test_a_mask_of_ones_changes_nothing_at_all(name):
     values = value(name, MODEL, torch.full((6, 8, 8), 3.0), photos(IMAGES), constant="ones")
     assert values.tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize("size", [0, 1, 4])
+@pytest.mark.parametrize("name", ["average_drop", "average_increase", "average_gain", "local_accuracy"])
+def test_all_ones_are_a_mask_already(name, size):
+    maps = explain(MODEL, photos(IMAGES).batch, "all_ones")
+    found, notes, _ = judged(name, MODEL, maps, photos(IMAGES), method="all_ones", size=size)
+    assert found[name].tolist() == [0.0] * 6
+    assert not any("scaled" in note for note in notes)
 
 
 @pytest.mark.parametrize("name", ["average_drop", "average_increase", "average_gain", "local_accuracy"])
@@ -107,11 +116,27 @@ def test_a_tiny_probability_keeps_its_ratio_and_a_sure_one_its_rest():
     assert gain(low, high)[1].item() == pytest.approx(1 - 1 / torch.e, rel=1e-6)
 
 
-def test_the_floor_of_what_is_missing_to_certainty():
-    sure, surer = torch.tensor([40.0]).double(), torch.tensor([41.0]).double()
-    missing = (sure.neg().exp() - surer.neg().exp()).item()
-    assert gain(sure, surer).item() == pytest.approx(missing / 1e-12, rel=1e-6)
-    assert gain(torch.tensor([torch.inf]), torch.tensor([torch.inf])).item() == 0
+@pytest.mark.parametrize("odds", [28.0, 30.0, 40.0, 700.0, 1000.0, 1e5])
+def test_shares_are_exact_however_sure_a_model_is(odds):
+    one, other = torch.tensor([odds, odds + 1]).double()
+    assert gain(one, other).item() == pytest.approx(1 - 1 / torch.e, rel=1e-9)
+    assert drop(-one, -other).item() == pytest.approx(1 - 1 / torch.e, rel=1e-9)
+    assert gain(other, one) == drop(-other, -one) == gain(one, one) == drop(-one, -one) == 0
+
+
+def test_certainty_is_not_undefined():
+    never, always = torch.tensor([-torch.inf, torch.inf]).double()
+    assert gain(always, always) == drop(never, never) == gain(always, never) == drop(never, always) == 0
+    assert gain(never, always) == drop(always, never) == 1
+    assert gain(torch.tensor(0.0).double(), torch.tensor(torch.nan)).isnan()
+
+
+@given(before=st.floats(-20, 20), after=st.floats(-20, 20))
+def test_shares_are_those_of_the_plain_formula(before, after):
+    one, other = torch.tensor([before, after]).double()
+    p, q = one.sigmoid().item(), other.sigmoid().item()
+    assert drop(one, other).item() == pytest.approx(max(0, p - q) / p, abs=1e-6)
+    assert gain(one, other).item() == pytest.approx(max(0, q - p) / (1 - p), abs=1e-6)
 
 
 @given(before=st.floats(-30, 30), after=st.floats(-30, 30))

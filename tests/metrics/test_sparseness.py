@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from battery_toys import judged, photos, value
 from linear_toys import linear, pictures, some, weights
+from saliometer.maps import NORMALISATIONS
 
 MODEL = linear(weights())
 SAMPLES = pictures(1)
@@ -48,6 +49,26 @@ def test_signs_and_scale_are_nothing_to_it_and_channels_join_by_their_largest():
 def test_a_map_is_read_between_its_own_minimum_and_maximum():
     maps = some(1, 8, 8).abs()
     torch.testing.assert_close(gini(maps), gini(maps + 5), rtol=1e-5, atol=0)
+
+
+def test_normalisations_are_those_of_their_names():
+    """One pixel: channels -1, 1 and 0, the others 0: signed and joint, the others lie half way up."""
+    maps = torch.zeros(1, 3, 8, 8)
+    maps[0, :2, 2, 3] = torch.tensor([-1.0, 1.0])
+    found = {name: value("sparseness", MODEL, maps, SAMPLES, normalisation=name).item() for name in NORMALISATIONS}
+    alone, raised = 1 - 1 / 64, 63 * 0.5 / (64 * (63 * 0.5 + 1))
+    assert found == pytest.approx(
+        {
+            "abs_max_minmax": alone, "abs_joint_minmax": alone, "signed_max_minmax": alone,
+            "signed_joint_minmax": raised,
+        },
+        abs=1e-5,
+    )  # fmt: skip
+
+
+def test_a_constant_map_counts_as_it_is_asked_to():
+    for constant in ("ones", "zeros"):
+        assert value("sparseness", MODEL, torch.ones(1, 8, 8), SAMPLES, constant=constant).item() == pytest.approx(0)
 
 
 def test_neighbours_and_the_callers_map_are_left_alone():

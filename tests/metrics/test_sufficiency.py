@@ -38,6 +38,7 @@ def test_all_ones_are_sufficient_and_all_zeros_only_if_black_will_do():
     with torch.no_grad():
         samples = photos(images, net(images).argmax(1))
     assert value("sufficiency", net, flat, samples, constant="ones").tolist() == [1.0] * 3
+    assert value("sufficiency", net, torch.ones(3, 4, 4), samples, method="all_ones").tolist() == [1.0] * 3
     assert value("sufficiency", Threshold(0.5), flat, photos(IMAGES, 1), constant="zeros").tolist() == [0.0] * 3
     assert value("sufficiency", Threshold(0.0), flat, photos(IMAGES, 1), constant="zeros").tolist() == [1.0] * 3
 

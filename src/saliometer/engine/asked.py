@@ -24,10 +24,15 @@ METHODS = (
     "gradient", "input_x_gradient", "integrated_gradients", "smooth_grad", "guided_backprop", "grad_cam",
     "grad_cam_plus_plus",
 )  # fmt: skip
+ONES = "all_ones"  # the control that comes along beside those of every table: a mask that hides nothing
 METRICS = (
     "average_drop", "average_increase", "average_gain", "insertion(steps=28)", "deletion(steps=28)", "sparseness",
     "complexity", "max_sensitivity(draws=5)", "avg_sensitivity(draws=5)",
 )  # fmt: skip
+EVERY = {  # metrics of several named definitions
+    "monotonicity": tuple(f"monotonicity(definition={name})" for name in ("nguyen", "arya", "cumulative_pearson")),
+    "effective_complexity": ("effective_complexity", "effective_complexity(definition=nguyen)"),
+}
 LATE = ("attack_sensitivity",)  # never unasked: it attacks the model
 
 
@@ -80,9 +85,10 @@ def methods_asked(
         listed.append("all")
     own_only = all(not isinstance(one, str) or ":" in one for one in listed)
     usual = METHODS if own_only else ()
-    found = [one for one in resolve([*listed, *usual]) if not one.entry.facts.needs_truth]
-    found = [replace(one, unasked=True) if one.label in usual else one for one in found]
     named = {Spec.parse(one).name for one in listed if isinstance(one, str)}
+    beside = [ONES] if controls and ONES not in named else []
+    found = [one for one in resolve([*listed, *usual, *beside]) if not one.entry.facts.needs_truth]
+    found = [replace(one, unasked=True) if one.label in usual else one for one in found]
     return [one for one in found if controls or not one.control or one.spec.name in named]
 
 
@@ -92,8 +98,9 @@ def metrics_asked(full: bool, source: Source) -> tuple[str, ...]:
     located = tuple(name for name in ("pointing_game", "iou") if known)
     if not full:
         return METRICS + located
-    battery = [name for name, entry in registry.metrics.items() if entry.facts.reads and name not in LATE]
-    return tuple(name for name in battery if known or not registry.metrics[name].facts.needs_truth)
+    battery = {name: entry for name, entry in registry.metrics.items() if entry.facts.reads and name not in LATE}
+    wanted = [name for name, entry in battery.items() if known or not entry.facts.needs_truth]
+    return tuple(text for name in wanted for text in EVERY.get(name, (name,)))
 
 
 def check_measures(measures: Sequence[Measure], source: Source) -> None:

@@ -29,7 +29,7 @@ from saliometer.engine.asked import (
 from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
-from saliometer.engine.estimate import Estimate, estimate
+from saliometer.engine.estimate import Estimate, estimate, try_parameters
 from saliometer.engine.judged import Judged
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.ready import Images, Loaded, batch_size_for, check_labels, model_given, model_ready, source_given
@@ -110,8 +110,11 @@ def audit(
     measures = request.measures()
     check_measures(measures, source)
     ready = model_ready(loaded, source, multilabel, place)
-    check_labels(source, int(facts["classes"]), str(facts["name"]))
+    source = check_labels(source, int(facts["classes"]), facts, target)
     given = [Made.read(free(label), Path(path), source) for label, path in (maps or {}).items()]
+    first = source.samples(0, min(UNIT, len(source)), seed, place)
+    trial = replace(first, batch=replace(first.batch, references=first.batch.images))
+    try_parameters(measures, ready, trial, int(facts["classes"]))
     fixed = {
         "images": source.fingerprint,
         "weights": facts["sha256"],
@@ -125,7 +128,6 @@ def audit(
     run = Run(folder, request.manifest, fixed)
     every: list[Method | Made] = [*chosen, *given]
     _enlist(run, every, facts, source)
-    first = source.samples(0, min(UNIT, len(source)), seed, place)
     room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
     answers = Answers(ready, place, room, align=min(ALIGN, room))
     outcome = Judged(run, [one.label for one in every])
@@ -162,7 +164,8 @@ def _audit_units(
     done = 0.0
     for unit, wanted in todo.items():
         samples = _targeted(request, source.samples(unit.start, unit.stop, request.seed, answers.device), answers)
-        if any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
+        compared = any("mean" in dict(measure.spec.params).values() for measure in measures)
+        if compared or any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
             if references is None:
                 references = source.references(REFERENCES, request.seed, answers.device)
             others = references.to(answers.device)

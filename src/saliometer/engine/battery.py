@@ -110,12 +110,14 @@ def measured(
 
 def _one(measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf: Shelf) -> Scored | Failure:
     facts = measure.entry.facts
-    read = staged(maps, facts.reads, measure.normalisation)
     invalid: dict[str, Tensor] = {}
-    if measure.scales:
-        flat = ~read.flatten(1).isfinite().all(1)
-        read = read.where(~flat[:, None, None], float(measure.constant == "ones"))
-        if measure.constant == "invalid":
+    if not measure.scales:
+        read = staged(maps, facts.reads, measure.normalisation)
+    elif method.entry.facts.mask:
+        read = maps.amax(1)
+    else:
+        read, flat = _scaled(measure, maps)
+        if measure.constant == "invalid" and not facts.flat:
             invalid["constant maps cannot be scaled"] = flat
     subject = Subject(shelf.answers.model, method.spec, method.entry.facts.unit)
     name = measure.entry.name
@@ -137,6 +139,17 @@ def _one(measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf
         return found
     scored = found if isinstance(found, Scored) else Scored(found)
     return replace(scored, invalid={**invalid, **scored.invalid})
+
+
+def _scaled(measure: Measure, maps: Tensor) -> tuple[Tensor, Tensor]:
+    """Maps (N, H, W) in [0, 1], and (N,) which are constant: those are ones or zeros."""
+    read = staged(maps, "scaled", measure.normalisation)
+    flat = ~read.flatten(1).isfinite().all(1)
+    if measure.constant == "invalid":
+        filling = (staged(maps, "order", measure.normalisation) != 0).to(read.dtype)
+    else:
+        filling = torch.full_like(read, float(measure.constant == "ones"))
+    return torch.where(flat[:, None, None], filling, read), flat
 
 
 def _find(question: Question, method: Method, samples: Samples, shelf: Shelf) -> Tensor:

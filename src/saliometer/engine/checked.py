@@ -80,6 +80,11 @@ def checked_model(net: nn.Module, image: Tensor, output: str = "auto") -> int:
             "the model gives probabilities; wanted logits: remove its softmax, or pass --output probability, "
             "which takes the logarithm (--output logit if they are logits all the same)"
         )
+    if output == "auto" and looks_like_sigmoids(given):
+        raise ValueError(
+            "the model's outputs never leave 0 to 1, like sigmoids of many classes; wanted logits: remove the "
+            "sigmoid and pass --multilabel (--output logit if they are logits all the same)"
+        )
     if output == "probability" and not likely:
         raise ValueError(
             f"--output probability, but the model gives values from {float(given.min()):.3g} to "
@@ -103,6 +108,12 @@ def looks_like_probability(given: Tensor) -> bool:
     if given.shape[1] == 1:
         return inside
     return inside and bool(((given.sum(1) - 1).abs() <= NEAR).all())
+
+
+def looks_like_sigmoids(given: Tensor) -> bool:
+    """Whether all values lie in [0, 1] and come near both ends, as strong noise drives sigmoids there."""
+    low, high = float(given.min()), float(given.max())
+    return 0 <= low < 0.05 and 0.95 < high <= 1
 
 
 def _tried(net: nn.Module, images: Tensor) -> Tensor:

@@ -4,16 +4,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
-from saliometer.engine.score import Method, drive
+from saliometer.engine.score import Failure, Method, drive
 from saliometer.maps import staged
 from saliometer.seeds import uniform
-from saliometer.types import Gradients, Logits, Maps, Question, Samples, Scores, Subject, Walk, unaltered
+from saliometer.types import Gradients, Logits, Maps, Model, Question, Samples, Scores, Subject, Walk, unaltered
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def estimate(
     forward, both = _pace(answers, samples)
     counted = Counting(answers.classes(samples.batch.images[:1]), len(samples))
     for measure in measures:
-        counted.count(measure, answers, samples)
+        counted.count(measure, answers.model, samples)
     seconds, passes = {}, {}
     for method in methods:
         own = cost(method) * (1 + counted.again)
@@ -41,6 +42,15 @@ def estimate(
     return Estimate(
         images * (sum(seconds.values()) + once * forward), round(sum(passes.values()) + once), seconds, passes
     )
+
+
+def try_parameters(measures: Sequence[Measure], model: Model, samples: Samples, classes: int) -> None:
+    """Raise what a metric says of bad parameters, before anything is made or kept."""
+    counted = Counting(classes, len(samples))
+    for measure in measures:
+        found = counted.count(measure, model, samples)
+        if isinstance(found, Failure) and isinstance(found.error, ValueError | LookupError):
+            raise ValueError(f"metric '{measure.spec}': {found.error}") from found.error
 
 
 def cost(method: Method) -> float:
@@ -63,12 +73,13 @@ class Counting:
     again: int = 0  # explanations of altered copies, for each method
     _known: set[str] = field(default_factory=set)
 
-    def count(self, measure: Measure, answers: Answers, samples: Samples) -> None:
+    def count(self, measure: Measure, model: Model, samples: Samples) -> Any:
+        """What the metric says when every answer is zeros; a Failure where it refuses its parameters."""
         noise = uniform(samples.batch.seeds, "estimate", 1, *samples.batch.images.shape[2:])
         read = staged(noise, measure.entry.facts.reads, measure.normalisation)
-        subject = Subject(answers.model, measure.spec)
+        subject = Subject(model, measure.spec)
         start = partial(measure.entry.function, read, samples, subject, **measure.parameters)
-        drive({measure.stage: start}, self, samples.batch.targets)
+        return drive({measure.stage: start}, self, samples.batch.targets)[measure.stage]
 
     def __call__(self, questions: Mapping[str, Question], _: Tensor) -> dict[str, Tensor | Exception]:
         return {stage: self._answer(stage, question) for stage, question in questions.items()}

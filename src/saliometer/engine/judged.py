@@ -83,7 +83,7 @@ class Judged:
                         "metric": column.metric, "definition": column.definition, "method": method,
                         "control": method in self.controls, "value": plain(found.value), "low": plain(found.low),
                         "high": plain(found.high), "undefined": column.undefined(method), "rank": ranks.get(method),
-                        "better": judgement.better(column.metric),
+                        "better": column.better,
                     }
                 )  # fmt: skip
         return {

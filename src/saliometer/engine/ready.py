@@ -14,7 +14,7 @@ from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
-from saliometer.engine.subjects import described, load_model
+from saliometer.engine.subjects import described, input_channels, load_model
 from saliometer.images import Preprocessing, read_images
 from saliometer.types import Model
 
@@ -58,7 +58,12 @@ def model_given(
     if any(module.training for module in net.modules()):
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     means, stds = _values(mean, 0.0), _values(std, 1.0)
-    given = Preprocessing(resize or size, size, means, stds) if size else None
+    if size and (mean is None or std is None):
+        raise ValueError(
+            "nothing says how the model takes pictures: give mean and std (0 and 1 for pixels from 0 to 1)"
+        )
+    channels = input_channels(net)
+    given = Preprocessing(resize or size, size, means, stds, channels=channels) if size else None
     copy = deepcopy(net)
     if isinstance(model, Model):
         return Loaded(copy, _told(copy, model.name, model.mean, model.std), None, model.mean, model.std, output, model)
@@ -161,16 +166,28 @@ def _values(given: Scale, otherwise: float) -> tuple[float, ...]:
     return (float(value),) if isinstance(value, int | float) else tuple(float(one) for one in value)
 
 
-def check_labels(source: Source, classes: int, model: str) -> None:
+def check_labels(source: Source, classes: int, facts: dict[str, Any], target: str) -> Source:
+    """The source, if its labels can be the model's classes; without labels that only count folders."""
     if source.labels is None:
-        return
+        return source
+    folders = source.pictures.classes if source.pictures else ()
+    if folders and len(folders) != classes:
+        said = (
+            f"labels count the {len(folders)} folders of pictures ({', '.join(folders[:3])}, ...), but model "
+            f"'{facts['name']}' has {classes} classes: name folders by class number, or give labels"
+        )
+        if target == "label":
+            raise ValueError(said)
+        facts["warnings"] = [*facts.get("warnings", []), f"{said}; they were left aside"]
+        return replace(source, labels=None)
     beyond = (source.labels >= classes).nonzero().flatten().tolist()
     if beyond:
         first = beyond[0]
         raise ValueError(
-            f"label {int(source.labels[first])} of '{source.ids[first]}' is out of range: model '{model}' has "
+            f"label {int(source.labels[first])} of '{source.ids[first]}' is out of range: model '{facts['name']}' has "
             f"{classes} classes, 0..{classes - 1}"
         )
+    return source
 
 
 def batch_size_for(model: Model, image: Tensor, place: torch.device, memory: float) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliometer.seeds import fork, forks
+from saliometer.seeds import fork
 from saliometer.transforms import transformed
 from saliometer.types import PRIMARY, Batch, Model, Samples
 
@@ -26,7 +26,7 @@ class Source:
     labels: Tensor | None  # (N,) int64
     fingerprint: str
     tensors: Tensor | None = None  # (N, C, H, W) as the model takes them
-    masks: Tensor | None = None  # (N, H, W) bool
+    masks: Tensor | None = None  # (N, H, W) uint8: 255 the object, 0 not, between unknown
     pictures: "Pictures | None" = None
     preprocessing: "Preprocessing | None" = None
     skipped: tuple[tuple[str, str], ...] = ()  # files that could not be read, with the reason
@@ -48,14 +48,13 @@ class Source:
     def truth(self, start: int, stop: int) -> tuple[Tensor, Tensor] | None:
         """(N, H, W) bool twice, the objects' pixels and those that nobody labelled; None where there are no masks."""
         if self.tensors is not None:
-            return None if self.masks is None else (self.masks[start:stop], torch.zeros_like(self.masks[start:stop]))
+            return None if self.masks is None else _read_mask(self.masks[start:stop])
         assert self.pictures is not None
         assert self.preprocessing is not None
         if not self.pictures.has_masks:
             return None
         drawn = [self.preprocessing.mask(self.pictures.mask(i)) for i in range(start, stop)]
-        values = torch.stack([torch.from_numpy(np.asarray(one)) for one in drawn])
-        return values == 255, (values > 0) & (values < 255)
+        return _read_mask(torch.stack([torch.from_numpy(np.asarray(one)) for one in drawn]))
 
     @property
     def truth_mark(self) -> dict[str, str]:
@@ -75,7 +74,7 @@ class Source:
         if known is not None:
             objects, unlabelled = known[0][:, None].to(device), known[1].to(device)
         labels = torch.full((count,), -1) if self.labels is None else self.labels[start:stop]
-        seeds = forks(fork("audit", seed), torch.arange(start, stop, device=device))
+        seeds = torch.tensor([fork("audit", seed, name) for name in self.ids[start:stop]], device=device)
         roles = torch.full(objects.shape[:2], PRIMARY, dtype=torch.int8, device=device)
         boxes = torch.zeros(*objects.shape[:2], 4, dtype=torch.int64, device=device)
         buckets = tuple("" if label < 0 else str(label) for label in labels.tolist())
@@ -124,12 +123,31 @@ def of_tensors(
     if not bool(images.isfinite().all()):
         raise ValueError("images hold NaN or infinity: wanted finite numbers")
     labels = None if labels is None else _checked_labels(torch.as_tensor(labels), len(images))
-    if masks is not None and (masks.shape != (len(images), *images.shape[2:])):
-        wanted = (len(images), *images.shape[2:])
-        raise ValueError(f"masks have shape {tuple(masks.shape)}, wanted {wanted}: one for each image")
+    drawn = None if masks is None else _checked_masks(masks, images)
     kept = images.detach().float()
     ids = tuple(f"image-{i}" for i in range(len(images)))
-    return Source(name, ids, labels, mark_of(kept), kept, None if masks is None else masks.bool())
+    return Source(name, ids, labels, mark_of(kept), kept, drawn)
+
+
+def _checked_masks(masks: Any, images: Tensor) -> Tensor:
+    """(N, H, W) uint8, from booleans, 0 and 1, or 0 to 255."""
+    try:
+        drawn = torch.as_tensor(masks)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"masks are of type {type(masks).__name__}, wanted a tensor or array") from error
+    wanted = (len(images), *images.shape[2:])
+    if drawn.shape != wanted:
+        raise ValueError(f"masks have shape {tuple(drawn.shape)}, wanted {wanted}: one for each image")
+    low, high = int(drawn.min()), int(drawn.max())
+    if low < 0 or high > 255 or (drawn.is_floating_point() and not bool((drawn == drawn.round()).all())):
+        raise ValueError(
+            f"masks hold values from {low} to {high}: wanted True and False, or 255 on the object, 0 off it"
+        )
+    return (drawn.to(torch.uint8) * (255 if high <= 1 else 1)).to(torch.uint8)
+
+
+def _read_mask(values: Tensor) -> tuple[Tensor, Tensor]:
+    return values == 255, (values > 0) & (values < 255)
 
 
 def mark_of(images: Tensor) -> str:

@@ -1,6 +1,7 @@
 """The classifier that is to be judged, by name: torchvision's, timm's, one of ours, or the user's own."""
 
 import hashlib
+import importlib.util
 import inspect
 import math
 from collections.abc import Sequence
@@ -87,7 +88,18 @@ def _found(spec: Spec, file: Path | None, classes: int) -> Found:
         return zoo.from_lite(spec, file, classes)
     if spec.name in zoo.torchvision_names():
         return zoo.from_torchvision(spec, file, classes)
+    module, _, name = spec.name.rpartition(".")
+    if module and _importable(module):
+        return _own(Spec(f"{module}:{name}", spec.params), file, classes)
     return zoo.from_timm(spec, file, classes)
+
+
+def _importable(module: str) -> bool:
+    """Whether a dotted path begins with a module that is there; timm's names have dots, too."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _textbox(spec: Spec, file: Path | None) -> Found:
@@ -171,9 +183,10 @@ def _preprocessing(found: Found, mean: Scale, std: Scale, size: int, resize: int
     means = told.mean if mean is None else _values("--mean", mean)
     stds = told.std if std is None else _values("--std", std)
     channels = max(len(means), len(stds))
-    channels = _channels(found.net) if channels == 1 else channels
+    channels = input_channels(found.net) if channels == 1 else channels
     if channels not in (1, 3) or not {len(means), len(stds)} <= {1, channels}:
-        came = f"--mean has {len(means)} values and --std {len(stds)}, the model takes {_channels(found.net)} channels"
+        taken = input_channels(found.net)
+        came = f"--mean has {len(means)} values and --std {len(stds)}, the model takes {taken} channels"
         raise ValueError(f"{came}: wanted colour or grey images, 3 or 1 channels, and one value or one for each")
     if min(stds) <= 0:
         raise ValueError(f"--std is {stds}: wanted values above 0")
@@ -188,7 +201,7 @@ def _values(option: str, given: float | Sequence[float]) -> tuple[float, ...]:
     return values
 
 
-def _channels(net: nn.Module) -> int:
+def input_channels(net: nn.Module) -> int:
     """What the first convolution takes; 3 where there is none."""
     first = next((module for module in net.modules() if isinstance(module, nn.Conv2d)), None)
     return first.in_channels if first else 3

@@ -64,9 +64,16 @@ def _found(place: Path | str, root: Path | str | None) -> tuple[list[Item], tupl
 
 
 def _folder(folder: Path) -> tuple[list[Item], tuple[str, ...]]:
-    if (folder / LISTED).exists():
-        return _csv(folder / LISTED), ()
     here = _files(folder)
+    if (folder / LISTED).exists():
+        items = _csv(folder / LISTED)
+        unlisted = sorted({file.name for file in here} - {item.name for item in items})
+        if unlisted:
+            raise ValueError(
+                f"'{folder / LISTED}' does not list {len(unlisted)} pictures of its folder: {first_names(unlisted)}. "
+                "List them, or name the CSV itself to take those that it lists"
+            )
+        return items, ()
     below = {one.name: found for one in sorted(folder.iterdir()) if _shown(one) and (found := _files(one))}
     if here and below:
         raise ValueError(

@@ -4,6 +4,7 @@ from collections.abc import Generator
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saliometer.perturb import filled, masked
 from saliometer.registry import one_of
@@ -46,7 +47,8 @@ def both_scores(
     images = samples.batch.images
     before = yield Scores(unaltered(images), of=of, key="image")
     after = yield Scores(unaltered(shown(maps, samples, subject, space)), of=of, key=f"masked {space}")
-    return before[0].double(), after[0].double()
+    whole = (maps == 1).flatten(1).all(1)  # hides nothing: the score stays to the last bit, whatever batch it came from
+    return before[0].double(), torch.where(whole, before[0], after[0]).double()
 
 
 def shown(maps: Tensor, samples: Samples, subject: Subject, space: str) -> Tensor:
@@ -61,13 +63,14 @@ def moved(before: Tensor, after: Tensor) -> Tensor:
 
 
 def drop(before: Tensor, after: Tensor) -> Tensor:
-    """How much of a probability is lost, 0 where none is: log-odds in, a share out."""
-    return (before.sigmoid() - after.sigmoid()).clamp(min=0) / before.sigmoid()
+    """How much of a probability is lost, 0 where none is: log-odds in, a share out, exact however small p is."""
+    lost = (F.logsigmoid(after) - F.logsigmoid(before)).expm1().neg()
+    return lost.clamp(min=0).masked_fill(after >= before, 0.0)
 
 
 def gain(before: Tensor, after: Tensor) -> Tensor:
     """How much of what is missing to certainty is won, 0 where nothing is."""
-    return (before.neg().sigmoid() - after.neg().sigmoid()).clamp(min=0) / before.neg().sigmoid().clamp(min=1e-12)
+    return drop(-before, -after)
 
 
 def rises(before: Tensor, after: Tensor) -> Tensor:

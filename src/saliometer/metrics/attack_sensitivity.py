@@ -26,7 +26,7 @@ DIFFERENTIABLE = {"gradient": False, "input_x_gradient": True}  # whether the in
     random=True,
     passes=44,
     quick={"steps": 2},
-    parts={"transfer": "lower"},
+    parts={"transfer": ""},
     degenerate=("0 if it stays the same", "invalid, nothing is relative to it", "0 if it stays the same"),
 )
 def attack_sensitivity(

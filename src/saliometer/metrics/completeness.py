@@ -17,7 +17,7 @@ LEAST = 1e-6  # a smaller difference between two logits is none
     bounds=(0, inf),
     reads="attribution",
     passes=2,
-    parts={"residual": "lower", "passed": "higher"},
+    parts={"residual": "", "passed": "higher"},
     degenerate=("the error of n times its value", "1", "the error of its value"),
 )
 def completeness(

@@ -4,20 +4,23 @@ from math import inf
 
 from torch import Tensor
 
-from saliometer.metrics._shares import positive
 from saliometer.registry import metric
 from saliometer.types import Samples, Scored, Subject
 
 TINY = 1e-12  # inside the logarithm
 
 
-@metric(better="lower", bounds=(0, inf), reads="order", passes=0, degenerate=("ln n", "invalid, it has no shares", "0"))
+@metric(
+    better="lower",
+    bounds=(0, inf),
+    reads="scaled",
+    flat=True,
+    passes=0,
+    degenerate=("ln n", "invalid, it has no shares", "0"),
+)
 def complexity(maps: Tensor, samples: Samples, subject: Subject) -> Scored:
-    """The entropy in nats of each pixel's share in the map: ln k for k equal pixels, ln n at most.
-
-    A map is brought to [0, 1] by its own minimum and maximum, a constant one by its maximum alone.
-    """
-    values = positive(maps).flatten(1).double()
+    """The entropy in nats of each pixel's share in the map: ln k for k equal pixels, ln n at most."""
+    values = maps.flatten(1).double()
     mass = values.sum(1, keepdim=True)
     shares = values / mass.where(mass > 0, 1.0)
     entropy = (shares * (shares + TINY).log()).sum(1).neg().clamp(min=0)

@@ -8,7 +8,7 @@ from torch import Tensor
 from saliometer.maps import ranks
 from saliometer.metrics._masked import moved, own_odds, shown
 from saliometer.registry import metric, one_of
-from saliometer.types import Measuring, Question, Samples, Scores, Subject, unaltered
+from saliometer.types import Measuring, Question, Samples, Scored, Scores, Subject, unaltered
 
 DEFINITIONS = ("threshold", "nguyen")
 
@@ -17,8 +17,9 @@ DEFINITIONS = ("threshold", "nguyen")
     better="lower",
     bounds=(0.0, float("inf")),  # a count of pixels
     reads="scaled",
+    flat=True,
     passes=0,
-    degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "1"),
+    degenerate=("n", "invalid, it marks no pixel", "1"),
 )
 def effective_complexity(
     maps: Tensor, samples: Samples, subject: Subject, *,
@@ -31,7 +32,9 @@ def effective_complexity(
     root of `tolerance`, by halving: where p does not change steadily with k, one of those where k - 1 fails.
     """
     if one_of("definition", definition, DEFINITIONS) == "threshold":
-        return (maps > epsilon).flatten(1).sum(1).double()
+        empty = ~maps.flatten(1).any(1)
+        count = (maps > epsilon).flatten(1).sum(1).double()
+        return Scored(count, invalid={"a map of zeros marks no pixel": empty})
     return (yield from _fewest(maps, samples, subject, tolerance, ties, space))
 
 

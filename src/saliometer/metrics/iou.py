@@ -14,7 +14,7 @@ from saliometer.types import Samples, Scored, Subject
     passes=0,
     random=True,  # by the order of equal pixels
     needs_truth=True,
-    parts={"chance": "higher"},
+    parts={"chance": ""},
     degenerate=("at chance, by lot", "at chance, by lot", "that pixel first, the others by lot"),
 )
 def iou(maps: Tensor, samples: Samples, subject: Subject, *, ties: str = "seed") -> Scored:

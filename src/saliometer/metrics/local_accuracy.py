@@ -11,7 +11,7 @@ OUTPUTS = {"probability": "log_odds", "logit": "logit"}
 
 @metric(
     better="lower",
-    bounds=(0.0, float("inf")),  # 1 at most for probabilities
+    bounds=(0, 1),  # output=logit goes beyond
     reads="scaled",
     passes=2,
     degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "near p(x)"),
@@ -19,7 +19,10 @@ OUTPUTS = {"probability": "log_odds", "logit": "logit"}
 def local_accuracy(
     maps: Tensor, samples: Samples, subject: Subject, *, output: str = "probability", space: str = "raw"
 ) -> Measuring:
-    """|f(x) - f(x m)|; `output` f is the target's probability or logit, `space` as for average_drop."""
+    """|f(x) - f(x m)|; `output` f is the target's probability or logit, `space` as for average_drop.
+
+    A fraction for probabilities; logits may move by more than 1.
+    """
     of = OUTPUTS[one_of("output", output, OUTPUTS)]
     before, after = yield from both_scores(maps, samples, subject, space, of)
     return (after - before if output == "logit" else moved(before, after)).abs()

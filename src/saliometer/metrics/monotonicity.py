@@ -42,7 +42,8 @@ def monotonicity(
     squared change of p, relative to p, when that set alone is noise, over `fills` draws. The others let sets come back
     into an image of raw black or normalised grey (`space`), the lowest first: `arya` is 1 if p never falls,
     `arya_share` the share of steps at which it does not, `cumulative_pearson` the correlation of p with the map's sum
-    over what is shown.
+    over what is shown. For that sum the map, its highest channel, goes from 0 to 1 by its own minimum and maximum,
+    whatever the normalisation; a constant one is 1 everywhere.
     """
     one_of("definition", definition, DEFINITIONS)
     if sets < 2 or fills < 1:

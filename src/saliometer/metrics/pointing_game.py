@@ -17,7 +17,7 @@ from saliometer.types import Samples, Scored, Subject
     passes=0,
     random=True,  # by the order of equal pixels
     needs_truth=True,
-    parts={"chance": "higher"},
+    parts={"chance": ""},
     degenerate=("1 or 0 by lot, at chance", "1 or 0 by lot, at chance", "1 if that pixel lies on the mask, else 0"),
 )
 def pointing_game(

@@ -18,6 +18,7 @@ SCORES = ("probability", "logit", "accuracy")
 
 @metric(
     better="higher",
+    turned=("order=morf",),
     bounds=(-0.5, 0.5),
     reads="order",
     passes=18,

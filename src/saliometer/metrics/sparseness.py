@@ -3,20 +3,16 @@
 import torch
 from torch import Tensor
 
-from saliometer.metrics._shares import positive
 from saliometer.registry import metric
 from saliometer.types import Samples, Scored, Subject
 
 LEAST = 1e-7  # added to every value, as Quantus does: a map of zeros is even
 
 
-@metric(better="higher", reads="order", passes=0, degenerate=("0", "0", "1 - 1/n"))
+@metric(better="higher", reads="scaled", flat=True, passes=0, degenerate=("0", "0", "1 - 1/n"))
 def sparseness(maps: Tensor, samples: Samples, subject: Subject) -> Scored:
-    """The Gini index: 0 for a map that is the same everywhere, 1 - 1/n for one of n pixels that stands alone.
-
-    A map is brought to [0, 1] by its own minimum and maximum, a constant one by its maximum alone.
-    """
-    values = positive(maps).flatten(1).sort(1).values.double() + LEAST
+    """The Gini index: 0 for a map that is the same everywhere, 1 - 1/n for one of n pixels that stands alone."""
+    values = maps.flatten(1).sort(1).values.double() + LEAST
     count = values.shape[1]
     places = torch.arange(1, count + 1, dtype=torch.float64, device=values.device)
     return Scored((values * (2 * places - count - 1)).sum(1) / (count * values.sum(1)))

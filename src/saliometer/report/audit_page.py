@@ -74,7 +74,7 @@ def page(run: Run) -> str:
 
 
 def _columns(judged: Judged, kind: str) -> list[Column]:
-    return [c for c in judged.columns if judgement.kind_of(c.metric) == kind and "." not in c.metric]
+    return [c for c in judged.columns if judgement.kind_of(c.metric) == kind and judgement.shown(c.metric)]
 
 
 def _facts(judged: Judged) -> list[tuple[str, str]]:
