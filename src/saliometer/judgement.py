@@ -231,25 +231,37 @@ def judged_by(found: Sequence[Column]) -> list[Column]:
     """The metrics of fidelity and location, each in the first of its definitions."""
     first: dict[str, Column] = {}
     for column in found:
-        if kind_of(column.metric) in (FIDELITY, LOCATION) and "." not in column.metric:
+        if judging(column.metric):
             first.setdefault(column.metric, column)
     return list(first.values())
 
 
+def stands(column: Column, method: str, controls: Sequence[str]) -> str:
+    """'above' every floor, 'below' one of them, or '': where fidelity or location is judged, and for no control."""
+    floors = [c for c in FLOORS if c in controls and c in column.methods]
+    if method in controls or method not in column.methods or not floors or not judging(column.metric):
+        return ""
+    if all(column.beats(method, floor) for floor in floors):
+        return "above"
+    return "below" if any(column.beats(floor, method) for floor in floors) else ""
+
+
+def judging(metric: str) -> bool:
+    """Whether a verdict rests on it."""
+    return kind_of(metric) in (FIDELITY, LOCATION) and "." not in metric
+
+
 def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[Holding]:
     """The methods that explain, best first: by metrics on which they beat every floor, then by mean rank."""
-    judging = judged_by(found)
-    held = []
+    judged, held = judged_by(found), []
     for method in methods:
         beaten, lost, ranks = [], [], []
-        for column in judging:
-            floors = [c for c in FLOORS if c in controls and c in column.methods]
-            if method not in column.methods or not floors:
+        for column in judged:
+            if method not in column.methods or not any(c in column.methods for c in FLOORS if c in controls):
                 continue
-            if all(column.beats(method, floor) for floor in floors):
-                beaten.append(column.metric)
-            if any(column.beats(floor, method) for floor in floors):
-                lost.append(column.metric)
+            place = stands(column, method, controls)
+            beaten += [column.metric] * (place == "above")
+            lost += [column.metric] * (place == "below")
             ranks.append(column.ranks([m for m in methods if m in column.methods]).get(method, len(methods)))
         mean = float(np.mean(ranks)) if ranks else float("nan")
         held.append(Holding(method, tuple(dict.fromkeys(beaten)), tuple(dict.fromkeys(lost)), mean))
@@ -258,10 +270,10 @@ def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence
 
 def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[str]:
     """The verdict in plain words."""
-    held, judging = holdings(found, methods, controls), judged_by(found)
-    if not held or not judging:
+    held, judged = holdings(found, methods, controls), judged_by(found)
+    if not held or not judged:
         return ["No metric of fidelity was asked for, so nothing can be said of which method to trust."]
-    count = len({c.metric for c in judging})
+    count = len({c.metric for c in judged})
     best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
     floors = _listed([c for c in FLOORS if c in controls])
     metrics = f"{count} metric{'s' * (count > 1)} of fidelity"
@@ -279,14 +291,14 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     bad = [h.method for h in held if not h.beaten]
     if bad and held[0].beaten:
         said.append(f"{_listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
-    fooled = [c.metric for c in judging if "fake_cam" in c.methods and _leads(c, "fake_cam")]
+    fooled = [c.metric for c in judged if "fake_cam" in c.methods and _leads(c, "fake_cam")]
     if fooled:
         led = list(dict.fromkeys(fooled))
         said.append(
             f"On {_listed(led)} the control fake_cam, which marks everything, comes first: do not judge by "
             f"{'it' if len(led) == 1 else 'them'} alone."
         )
-    if (images := len(judging[0].images)) < FEW:
+    if (images := len(judged[0].images)) < FEW:
         said.append(f"{images} image{'s are' if images > 1 else ' is'} few: this is a first look, no verdict.")
     return said
 

@@ -13,7 +13,10 @@ from saliometer.registry import methods
 from saliometer.summary import Estimate
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from saliometer.engine.bench import Outcome
+    from saliometer.engine.judged import Judged
 
 
 def percent(value: float) -> str:
@@ -58,6 +61,13 @@ def show(outcome: "Outcome", page: Path | None) -> None:
                 style="dim" if s.control else None,
             )  # fmt: skip
         console.print(table)
+    show_end(outcome, page, console)
+
+
+def show_end(outcome: "Outcome | Judged", page: Path | None, console: "Console") -> None:
+    """What went wrong, what was left out, and where everything is."""
+    from rich.markup import escape
+
     for line in outcome.problems():
         console.print(f"[yellow]Warning:[/yellow] {escape(line)}", highlight=False, soft_wrap=True)
     for name, message in outcome.left_out.items():

@@ -9,12 +9,14 @@ import numpy as np
 from saliometer import judgement
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
+from saliometer.show import show_end
 
 if TYPE_CHECKING:
     from saliometer.engine.estimate import Estimate
     from saliometer.engine.judged import Judged
     from saliometer.engine.source import Source
 
+ARROWS = {"higher": "↑", "lower": "↓", "": ""}
 WIDE = 4  # columns on a screen
 SHORT = {
     "average_drop": "AD", "average_increase": "AI", "average_gain": "AG", "insertion": "ins", "deletion": "del",
@@ -52,8 +54,8 @@ def show(outcome: "Judged", page: Path | None) -> None:
             )
             table.add_column("method", overflow="fold", min_width=20)
             for column in group:
-                arrow = "↑" if column.sign > 0 else "↓"
-                table.add_column(f"{SHORT.get(column.metric, column.metric)} {arrow}", justify="right", no_wrap=True)
+                head = f"{SHORT.get(column.metric, column.metric)} {ARROWS[column.better]}".strip()
+                table.add_column(head, justify="right", no_wrap=True)
             for method in [*outcome.methods, *outcome.controls]:
                 cells = [_cell(column, method, outcome) for column in group]
                 if set(cells) == {"-"}:
@@ -68,16 +70,7 @@ def show(outcome: "Judged", page: Path | None) -> None:
             highlight=False,
         )
         _show_costs(outcome, console.print)
-    for line in outcome.problems()[:8]:
-        console.print(f"[yellow]Warning:[/yellow] {escape(line)}", highlight=False, soft_wrap=True)
-    for name, message in outcome.left_out.items():
-        console.print(f"Left out: {escape(name)}: {escape(message)}", highlight=False, soft_wrap=True)
-    for name, message in outcome.failed.items():
-        place = outcome.run.folder / "failures"
-        console.print(f"[red]Failed:[/red] {escape(name)}: {escape(message)} (tracebacks in {place}/)", soft_wrap=True)
-    console.print(f"Run:    {escape(str(outcome.run.folder))}", soft_wrap=True)
-    if page is not None:
-        console.print(f"Report: {escape(str(page))}", soft_wrap=True)
+    show_end(outcome, page, console)
 
 
 def _groups(columns: Sequence[Column]) -> list[list[Column]]:
@@ -107,9 +100,7 @@ def _cell(column: Column, method: str, outcome: "Judged") -> str:
         return "-"
     found = column.estimate(method)
     half = np.nanmax([found.high - found.value, found.value - found.low, 0])
-    floors = [c for c in judgement.FLOORS if c in outcome.controls and c in column.methods]
-    judging = judgement.kind_of(column.metric) in (judgement.FIDELITY, judgement.LOCATION)
-    above = judging and method not in outcome.controls and floors and all(column.beats(method, f) for f in floors)
+    above = judgement.stands(column, method, outcome.controls) == "above"
     text = number(column.metric, found.value)
     return f"{text} ±{number(column.metric, half)}{'*' if above else ' '}" if text != "-" else text
 

@@ -5,7 +5,8 @@ import torch
 
 from battery_toys import all_costs, judged, photos, value
 from linear_toys import linear, one, pictures, some, weights
-from saliometer.metrics._distances import distance, places
+from saliometer.metrics._correlation import mean_ranks
+from saliometer.metrics._distances import distance
 from saliometer.metrics._draws import drawn
 from saliometer.seeds import uniform
 from toys import explain, model_of, noise_batch, small_cnn
@@ -117,7 +118,7 @@ def test_distances_by_hand():
 def test_equal_values_share_their_rank():
     scipy = pytest.importorskip("scipy.stats")
     values = torch.randint(0, 5, (3, 20), generator=torch.Generator().manual_seed(0)).float()
-    torch.testing.assert_close(places(values), torch.from_numpy(scipy.rankdata(values.numpy(), axis=1)) - 1)
+    torch.testing.assert_close(mean_ranks(values), torch.from_numpy(scipy.rankdata(values.numpy(), axis=1)) - 1)
     other = some(3, 20)
     wanted = [1 - scipy.spearmanr(a.numpy(), b.numpy()).statistic for a, b in zip(values, other, strict=True)]
     assert distance("spearman", values, other).tolist() == pytest.approx(wanted)

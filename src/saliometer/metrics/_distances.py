@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from saliometer.metrics._correlation import mean_ranks
+
 
 def norms(maps: Tensor) -> Tensor:
     """(N,) float64: Euclidean."""
@@ -29,16 +31,8 @@ def cosine(maps: Tensor, others: Tensor) -> Tensor:
 
 def spearman(maps: Tensor, others: Tensor) -> Tensor:
     """1 - their rank correlation."""
-    one, other = (places(some.flatten(1)) for some in (maps, others))
+    one, other = (mean_ranks(some.flatten(1)) for some in (maps, others))
     return cosine(one - one.mean(1, keepdim=True), other - other.mean(1, keepdim=True))
-
-
-def places(values: Tensor) -> Tensor:
-    """(N, n) float64: the rank of each value in its row, from 0 for the lowest; equal ones share theirs."""
-    values = values.contiguous()
-    ascending = values.sort(1).values
-    first, behind = (torch.searchsorted(ascending, values, right=right) for right in (False, True))
-    return (first + behind - 1).double() / 2
 
 
 DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

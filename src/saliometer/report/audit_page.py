@@ -100,7 +100,7 @@ def _table(judged: Judged, kind: str) -> Table:
     several = {c.metric for c in columns if sum(o.metric == c.metric for o in columns) > 1}
     heads = [
         {
-            "name": c.metric, "arrow": "higher is better" if c.sign > 0 else "lower is better",
+            "name": c.metric, "arrow": f"{c.better} is better" if c.better else "",
             "stage": c.definition.partition("(")[0] if c.metric in several else "", "definition": c.definition,
         }
         for c in columns
@@ -120,14 +120,7 @@ def _cell(judged: Judged, column: Column, method: str) -> Cell:
         return Cell("–", "", "", 0)
     found = column.estimate(method)
     half = max(found.high - found.value, found.value - found.low)
-    stands = ""
-    judging = judgement.kind_of(column.metric) in (judgement.FIDELITY, judgement.LOCATION)
-    if judging and method not in judged.controls:
-        floors = [c for c in judgement.FLOORS if c in judged.controls and c in column.methods]
-        if floors and all(column.beats(method, floor) for floor in floors):
-            stands = "above"
-        elif any(column.beats(floor, method) for floor in floors):
-            stands = "below"
+    stands = judgement.stands(column, method, judged.controls)
     text = number(column.metric, found.value)
     width = "" if math.isnan(half) else f"±{number(column.metric, half)}"
     return Cell("–" if text == "-" else text, width, stands, column.undefined(method))
