@@ -276,7 +276,8 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     count = len({c.metric for c in judged})
     best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
     floors = _listed([c for c in FLOORS if c in controls])
-    metrics = f"{count} metric{'s' * (count > 1)} of fidelity"
+    kinds = " and ".join(kind for kind in KINDS if any(kind_of(c.metric) == kind for c in judged))
+    metrics = f"{count} metric{'s' * (count > 1)} of {kinds}"
     if not floors:
         return ["No control was run, so nothing can be said of which method to trust."]
     if not held[0].beaten:
