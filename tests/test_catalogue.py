@@ -1,6 +1,7 @@
 """What `list` says: groups of methods and metrics, all about one, and what is nearest to a name that is none."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,6 +16,7 @@ from saliometer.catalogue import (
     PERTURBATION,
     READS,
     WALK,
+    catalogue,
     groups,
     metric_groups,
 )
@@ -80,6 +82,7 @@ def test_the_list_fits_a_narrow_screen_and_says_what_methods_cost():
             ["better:     lower", "0 to no bound", "constant:   ln n", "all zero:   invalid, it has no shares"],
         ),
         ("max_sensitivity", ["about 50 an image", "which it calls again"]),
+        ("average_drop", ["formula:    max(0, p(x) − p(x·m)) ⁄ p(x)\n"]),
         ("road", ["road.morf (lower), road.lerf (higher)"]),
         ("iou", ["needs:      masks or boxes"]),
         ("extent", ["description: what an image or a map is like"]),
@@ -112,6 +115,7 @@ def test_what_is_told_of_a_metric_for_machines_is_plain_json():
         raise AssertionError(f"{word} is no JSON")
 
     told = {entry["name"]: entry for entry in json.loads(call("metrics", "--json").stdout, parse_constant=refused)}
+    assert told["local_accuracy"]["formula"] == "|p(x) − p(x·m)|"
     assert told["max_sensitivity"]["bounds"] == [0, None]
     assert told["max_sensitivity"]["reexplains"]
     assert told["road"]["parts"] == {"morf": "lower", "lerf": "higher"}
@@ -137,13 +141,21 @@ def test_every_stage_of_a_map_has_its_words():
 @pytest.mark.parametrize("name", registry.metrics)
 def test_all_about_a_metric_names_its_direction_cost_and_definitions(name):
     entry, shown = registry.metrics[name], call(name).stdout
-    assert f"better:     {entry.facts.better}" in shown
+    assert f"formula:    {entry.facts.formula}\nbetter:     {entry.facts.better}\n" in shown
     assert "bounds:" in shown
     assert "passes:" in shown
     assert [part for part in entry.facts.parts if f"{name}.{part} " not in shown] == []
     assert [words for words in entry.facts.degenerate if words not in shown] == []
     if "definition" in entry.parameters:
         assert f"defined as: {entry.parameters['definition']}, " in shown
+
+
+def test_the_page_of_metrics_gives_every_formula_in_the_order_of_the_list():
+    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+    block = page.partition("\n## Formulas\n")[2].partition("```text\n")[2].partition("```")[0]
+    told = dict(line.split(maxsplit=1) for line in block.splitlines())
+    wanted = {entry["name"]: entry["formula"] for entry in catalogue("metrics")}
+    assert list(told.items()) == list(wanted.items())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Names, their facts and their Specs: what is found, what is refused, and with which words."""
 
 import pkgutil
+import re
 
 import pytest
 from hypothesis import given
@@ -79,6 +80,20 @@ def test_a_part_must_say_which_way_is_better_or_that_neither_is():
     Family("metric").add(toy, Facts(better="higher", parts={"one": "lower", "other": ""}))
     with pytest.raises(ValueError, match="metric 'toy' says part='more': wanted 'higher', 'lower' or ''"):
         Family("metric").add(toy, Facts(better="higher", parts={"part": "more"}))
+
+
+def test_every_metric_of_ours_states_its_formula_in_one_line():
+    ours = {name: entry.facts.formula for name, entry in registry.metrics.items() if not entry.own}
+    assert [name for name, formula in ours.items() if not formula] == []
+    assert [name for name, formula in ours.items() if len(formula) > 110 or not formula.isprintable()] == []
+    plain = re.compile(r"--|\*|<=|>=|sum|sqrt|\^| - | / ")  # ASCII for what Unicode has a sign for
+    assert [name for name, formula in ours.items() if plain.search(formula)] == []
+
+
+def test_a_metric_of_the_users_needs_no_formula():
+    family = Family("metric")
+    family.add(toy, Facts(better="higher"))
+    assert family._entries["toy"].facts.formula == ""
 
 
 def _without_docstring(name: str):

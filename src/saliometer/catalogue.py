@@ -134,6 +134,7 @@ def _described(kind: str, entry: Entry) -> dict[str, Any]:
     if kind == "metric":
         told |= {
             "group": metric_group(entry),
+            "formula": facts.formula,
             "better": facts.better,
             "bounds": [None if math.isinf(edge) else edge for edge in facts.bounds],
             "passes": passes(entry),
@@ -209,7 +210,8 @@ def _all_about(kind: str, entry: Entry) -> str:
 def _about_metric(entry: Entry) -> dict[str, str]:
     facts = entry.facts
     low, high = ("no bound" if math.isinf(edge) else f"{edge:g}" for edge in facts.bounds)
-    said = {"better": facts.better, "bounds": f"{low} to {high}", "passes": f"about {passes(entry):,} an image"}
+    said = {"formula": facts.formula, "better": facts.better, "bounds": f"{low} to {high}"}
+    said["passes"] = f"about {passes(entry):,} an image"
     if facts.reexplains:
         said["passes"] += ", as many times those of the method, which it calls again"
     if not facts.reads:

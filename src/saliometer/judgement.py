@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from saliometer import registry
 from saliometer.registry import Entry
 from saliometer.seeds import fork
-from saliometer.summary import Estimate
+from saliometer.summary import Estimate, tied_ranks
 
 RESAMPLES = 10_000
 FEW = 10  # images, below which nothing is settled
@@ -78,10 +78,15 @@ def is_share(metric: str) -> bool:
 
 
 def number(metric: str, value: float) -> str:
-    """As tables print it: fractions times 100, other numbers as they are, a dash where it is undefined."""
+    """As tables print it."""
+    return printed(value, is_share(metric))
+
+
+def printed(value: float, share: bool) -> str:
+    """Fractions times 100, other numbers as they are, a dash where it is undefined."""
     if math.isnan(value):
         return "-"
-    if is_share(metric):
+    if share:
         return f"{100 * value:.1f}".replace("-0.0", "0.0")
     if abs(value) < 5e-4:
         return "0"
@@ -135,13 +140,21 @@ class Column:
 
     def difference(self, one: str, other: str) -> Estimate:
         """The paired difference of two methods' means, where both are defined; above 0 if `one` is better."""
-        pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
-        gaps = self.sign * (pair[:, :1] - pair[:, 1:])
-        known = ~np.isnan(gaps[:, 0])
-        if not known.any():
-            return Estimate(np.nan, np.nan, np.nan)
-        resampled = _weighted(_drawn(len(self.images)), gaps)[:, 0]
-        return interval(float(gaps[known].mean()), resampled, int(known.sum()))
+        found, place = self._against(other), self.methods.index(one)
+        return interval(found[0][place], found[1][:, place], int(found[2][place]))
+
+    def _against(self, other: str) -> tuple[Floats, Floats, Floats]:
+        """Every method's difference to one: means, (resamples, methods), and how many images have it."""
+        if other not in self._differences:
+            gaps = self.sign * (self.values - self.values[:, [self.methods.index(other)]])
+            mean = _weighted(np.ones((1, len(self.images))), gaps)[0]
+            counts = (~np.isnan(gaps)).sum(0).astype(np.float64)
+            self._differences[other] = mean, _weighted(_drawn(len(self.images)), gaps), counts
+        return self._differences[other]
+
+    @cached_property
+    def _differences(self) -> dict[str, tuple[Floats, Floats, Floats]]:
+        return {}
 
     def beats(self, one: str, other: str) -> bool:
         gap = self.difference(one, other)
@@ -161,14 +174,7 @@ class Column:
             return {}
         known = [m for m in methods if m in self.methods and not np.isnan(self.means[self.methods.index(m)])]
         order = sorted(known, key=lambda m: (-self.sign * self.means[self.methods.index(m)], m))
-        found: dict[str, int] = {}
-        leader, rank = "", 0
-        for place, method in enumerate(order, 1):
-            gap = self.difference(leader, method) if leader else None
-            if gap is None or (gap.value != 0 and not gap.low <= 0 <= gap.high):
-                leader, rank = method, place
-            found[method] = rank
-        return found
+        return tied_ranks(order, self.difference)
 
 
 def columns(rows: pa.Table, metrics: Iterable[str] = (), *, condition: str = "", target: str = "") -> list[Column]:

@@ -39,6 +39,7 @@ class Facts:
     mask: bool = False  # a method whose map is a mask already, not to be scaled
     unit: str = "map"  # of a method's values: 'gradient' per input value, 'contribution' to the score, or neither
     better: str = ""  # 'higher' or 'lower', for a metric
+    formula: str = ""  # a metric in one line of mathematics, in plain Unicode; docs/metrics.md has the symbols
     turned: tuple[str, ...] = ()  # settings under which the other direction is better: 'order=morf'
     reads: str = ""  # what a metric of the battery reads of an attribution (maps.STAGES)
     parts: Mapping[str, str] = field(default_factory=dict)  # beside its value -> 'higher', 'lower' or '' if neither is

@@ -1,7 +1,11 @@
 """What the command line shows: tables with rich, one picture with matplotlib."""
 
+import io
 import math
+import os
 import statistics
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,58 +14,103 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saliometer.registry import methods
-from saliometer.summary import Estimate
+from saliometer.summary import Estimate, Standing
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from saliometer.engine.bench import Outcome
     from saliometer.engine.judged import Judged
+    from saliometer.report.view import View
+
+PIPED = 1000  # columns, so that no line of a pipe or file is broken
+NOTE = (
+    "Mean over buckets, each of equal weight, ± half of the 95 % interval. Methods that share a rank (1=) cannot be "
+    "told apart by it."
+)
 
 
 def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
-def show(outcome: "Outcome", page: Path | None) -> None:
-    """The ranked table, what went wrong, and where the report is."""
+def screen() -> "Console":
+    """The terminal; what is piped is plain text of whole lines, however long, unless COLUMNS says how wide."""
     from rich.console import Console
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still gets the numbers
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED)
+
+
+def show(outcome: "Outcome", page: Path | None) -> None:
+    """The verdict, the ranked table, what went wrong, and where the report is."""
+    console = screen()
+    view = _view(outcome)
+    show_start(outcome, _verdict(view), console)
+    if view:
+        console.print(_table(outcome, view.standings))
+        console.print(f"[dim]{NOTE}[/dim]", highlight=False, soft_wrap=True)
+    show_end(outcome, page, console)
+
+
+def show_start(outcome: "Outcome | Judged", said: Sequence[str], console: "Console") -> None:
+    """Whether the run is at its end, and the verdict."""
+    from rich.markup import escape
+
+    from saliometer.state import unfinished
+
+    if late := unfinished(outcome.run):
+        console.print(f"[yellow]Not finished:[/yellow] {escape(late)}", highlight=False, soft_wrap=True)
+    for sentence in said:
+        console.print(escape(sentence), highlight=False, soft_wrap=True)
+    if late or said:
+        console.print()
+
+
+def _view(outcome: "Outcome") -> "View | None":
+    """The run as its report sees it; none before there are rows."""
+    from saliometer.report.view import View
+
+    return View(outcome.run, outcome.run.rows(), outcome.definition()) if outcome.run.finished_any() else None
+
+
+def _verdict(view: "View | None") -> list[str]:
+    """The report's sentences as plain text."""
+    from saliometer.report.verdict import sentences
+
+    return [sentence.striptags().replace("\xa0", " ") for sentence in sentences(view)] if view else []
+
+
+def _table(outcome: "Outcome", found: Sequence[Standing]) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    request = outcome.run.manifest["request"]
-    if page is not None:
-        title = f"PAFL x100, {outcome.definition()}, {request['region']}: attribution on the objects that decide"
-        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-        extra = _extra(outcome)
-        for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex", *extra):
-            left, wide = name in ("method", "in bucket"), name == "method"
-            table.add_column(
-                name,
-                justify="left" if left else "right",
-                overflow="fold",
-                no_wrap=not wide,
-                min_width=18 if wide else None,
-            )
-        found = outcome.standings()
-        ranks = [standing.rank for standing in found]
-        for s in found:
-            rank = (
-                ("ceiling" if s.method == "oracle" else "control")
-                if s.control
-                else f"{s.rank}{'=' * (ranks.count(s.rank) > 1)}"
-            )
-            cell = " ".join(s.worst_cell)
-            half = max(s.mean.high - s.mean.value, s.mean.value - s.mean.low)
-            table.add_row(
-                rank if s.complete else "incomplete", escape(s.method), f"{percent(s.mean.value)} ± {percent(half)}",
-                percent(s.worst.value), cell, percent(s.simple.value), percent(s.complex.value),
-                *(column.get(s.method, "") for column in extra.values()),
-                style="dim" if s.control else None,
-            )  # fmt: skip
-        console.print(table)
-    show_end(outcome, page, console)
+    title = f"PAFL x100, {outcome.definition()}, {outcome.run.manifest['request']['region']}: attribution on the "
+    table = Table(title=f"{title}objects that decide", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    extra = _extra(outcome, found)
+    for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex", *extra):
+        left, wide = name in ("method", "in bucket"), name == "method"
+        table.add_column(
+            name, justify="left" if left else "right", overflow="fold", no_wrap=not wide, min_width=18 if wide else None
+        )
+    for s in found:
+        half = max(s.mean.high - s.mean.value, s.mean.value - s.mean.low)
+        table.add_row(
+            _rank(s, found), escape(s.method), f"{percent(s.mean.value)} ± {percent(half)}", percent(s.worst.value),
+            " ".join(s.worst_cell), percent(s.simple.value), percent(s.complex.value),
+            *(column.get(s.method, "") for column in extra.values()), style="dim" if s.control else None,
+        )  # fmt: skip
+    return table
+
+
+def _rank(standing: Standing, every: Sequence[Standing]) -> str:
+    if not standing.complete:
+        return "incomplete"
+    if standing.control:
+        return "ceiling" if standing.method == "oracle" else "control"
+    return f"{standing.rank}{'=' * (sum(other.rank == standing.rank for other in every) > 1)}"
 
 
 def show_end(outcome: "Outcome | Judged", page: Path | None, console: "Console") -> None:
@@ -80,17 +129,17 @@ def show_end(outcome: "Outcome | Judged", page: Path | None, console: "Console")
         console.print(f"Report: {escape(str(page))}", soft_wrap=True)
 
 
-def _extra(outcome: "Outcome") -> dict[str, dict[str, str]]:
+def _extra(outcome: "Outcome", found: Sequence[Standing]) -> dict[str, dict[str, str]]:
     """Columns that were asked for: the score at an equal budget of passes, the spread over a method's own seeds."""
     columns: dict[str, dict[str, str]] = {}
-    own = {standing.method: standing.mean.value for standing in outcome.standings()}
+    own = {standing.method: standing.mean.value for standing in found}
     seeds = [condition for condition in outcome.conditions() if condition.startswith("seed")]
     for condition in outcome.conditions():
         if condition.startswith("budget"):
             passes = condition.removeprefix("budget(").removesuffix(")")
             cheap = {name: value for name, value in own.items() if _passes(name) <= int(passes)}
-            found = cheap | outcome.under(condition)
-            columns[f"{passes} passes"] = {name: percent(value) for name, value in found.items()}
+            both = cheap | outcome.under(condition)
+            columns[f"{passes} passes"] = {name: percent(value) for name, value in both.items()}
     if seeds:
         scores = [own, *(outcome.under(seed) for seed in seeds)]
         drawn = set(own).intersection(*scores)
@@ -106,20 +155,27 @@ def _passes(method: str) -> float:
 
 def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
     """The same for machines; undefined numbers are null."""
+    from saliometer.state import progress
 
     def plain(value: Any) -> Any:
         if isinstance(value, Estimate):
             return {name: plain(part) for name, part in vars(value).items()}
         return None if isinstance(value, float) and math.isnan(value) else value
 
-    found = outcome.standings() if page is not None else []
+    view = _view(outcome)
+    found = view.standings if view else []
     return {
         "run": str(outcome.run.folder),
         "report": str(page) if page else None,
+        "finished": progress(outcome.run).finished,
+        "verdict": _verdict(view),
         "metric": "pafl",
         "definition": outcome.definition(),
         "standings": [{name: plain(value) for name, value in vars(s).items()} for s in found],
-        "conditions": {name: outcome.under(name) for name in outcome.conditions()} if found else {},
+        "conditions": {
+            name: {method: plain(value) for method, value in outcome.under(name).items()}
+            for name in (outcome.conditions() if found else ())
+        },
         "failed": outcome.failed,
         "left_out": outcome.left_out,
         "warnings": outcome.problems(),

@@ -1,22 +1,30 @@
 """What the command line shows of an audit: the verdict, then a table of methods and metrics, then what it took."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saliometer import judgement
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
-from saliometer.show import show_end
+from saliometer.show import screen, show_end, show_start
+from saliometer.state import progress
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from saliometer.engine.estimate import Estimate
     from saliometer.engine.judged import Judged
     from saliometer.engine.source import Source
 
 ARROWS = {"higher": "↑", "lower": "↓", "": ""}
+NOTE = (
+    "Mean over images ± half of the 95 % interval; fractions x100. ↑ higher is better, ↓ lower; * better than random, "
+    "edge and centre, the controls that never see the model. Ranks count the metrics with a star, then those on which such "
+    "a control is better; methods with as many of both share one (1=)."
+)
 WIDE = 4  # columns on a screen
 SHORT = {
     "average_drop": "AD", "average_increase": "AI", "average_gain": "AG", "insertion": "ins", "deletion": "del",
@@ -35,42 +43,55 @@ def announce(expected: "Estimate", source: "Source", methods: int) -> str:
 
 
 def show(outcome: "Judged", page: Path | None) -> None:
-    from rich.console import Console
+    console = screen()
+    scored = outcome.run.finished_any()
+    show_start(outcome, outcome.verdict() if scored else [], console)
+    if scored:
+        ranks = ranked(outcome)
+        for group in _groups(outcome.columns):
+            console.print(_table(group, outcome, ranks))
+        console.print(f"[dim]{NOTE}[/dim]", highlight=False, soft_wrap=True)
+        _show_costs(outcome, console.print)
+    show_end(outcome, page, console)
+
+
+def as_dict(outcome: "Judged", page: Path | None) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        **outcome.as_dict(), "finished": progress(outcome.run).finished, "report": str(page) if page else None,
+    }  # fmt: skip
+
+
+def ranked(outcome: "Judged") -> dict[str, str]:
+    """Methods that beat the controls on as many metrics, and lose on as many, share a rank."""
+    if not judgement.judged_by(outcome.columns):
+        return {}
+    held = judgement.holdings(outcome.columns, outcome.methods, outcome.controls)
+    scores = [(-len(one.beaten), len(one.lost)) for one in held]
+    places = [1 + sum(other < score for other in scores) for score in scores]
+    return {
+        one.method: f"{place}{'=' * (places.count(place) > 1)}" for one, place in zip(held, places, strict=True)
+    }  # fmt: skip
+
+
+def _table(group: Sequence[Column], outcome: "Judged", ranks: Mapping[str, str]) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    if page is not None:
-        for sentence in outcome.verdict():
-            console.print(escape(sentence), highlight=False, soft_wrap=True)
-        console.print()
-        for group in _groups(outcome.columns):
-            table = Table(
-                title=escape(_title(group, outcome.columns)),
-                title_justify="left",
-                title_style="bold",
-                box=None,
-                padding=(0, 1, 0, 0),
-            )
-            table.add_column("method", overflow="fold", min_width=20)
-            for column in group:
-                head = f"{SHORT.get(column.metric, column.metric)} {ARROWS[column.better]}".strip()
-                table.add_column(head, justify="right", no_wrap=True)
-            for method in [*outcome.methods, *outcome.controls]:
-                cells = [_cell(column, method, outcome) for column in group]
-                if set(cells) == {"-"}:
-                    continue
-                control = method in outcome.controls
-                label = f"{escape(method)} [dim]control[/dim]" if control else escape(method)
-                table.add_row(label, *cells, style="dim" if control else None)
-            console.print(table)
-        console.print(
-            "[dim]Mean over images ± half of the 95 % interval; fractions x100. ↑ higher is better, ↓ lower; * better "
-            "than random, edge and centre, the controls that never see the model.[/dim]",
-            highlight=False,
-        )
-        _show_costs(outcome, console.print)
-    show_end(outcome, page, console)
+    title = escape(_title(group, outcome.columns))
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("method", overflow="fold", min_width=16)
+    for column in group:
+        head = f"{SHORT.get(column.metric, column.metric)} {ARROWS[column.better]}".strip()
+        table.add_column(head, justify="right", no_wrap=True)
+    for method in [*outcome.methods, *outcome.controls]:
+        cells = [_cell(column, method, outcome) for column in group]
+        if set(cells) != {"-"}:
+            control = method in outcome.controls
+            rank = "control" if control else ranks.get(method, "")
+            table.add_row(rank, escape(method), *cells, style="dim" if control else None)
+    return table
 
 
 def _groups(columns: Sequence[Column]) -> list[list[Column]]:
@@ -118,11 +139,10 @@ def _show_costs(outcome: "Judged", say: Callable[..., None]) -> None:
 
 def show_moves(moves: Sequence[judgement.Move]) -> None:
     """How the order of methods moves between a metric's definitions."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
+    console = screen()
     for metric in dict.fromkeys(move.metric for move in moves):
         some = [move for move in moves if move.metric == metric]
         table = Table(title=f"\n{metric}: place of each method", title_justify="left", box=None, padding=(0, 1, 0, 0))

@@ -112,11 +112,14 @@ class Scores:
         low, high = np.percentile(resampled, [2.5, 97.5])
         return Estimate(float(value), float(low), float(high))
 
-    def difference(self, one: str, other: str) -> Estimate:
-        """The paired difference of two methods' means over all buckets."""
+    def difference(
+        self, one: str, other: str, cells: Sequence[int] = (), join: Callable[..., Any] = np.mean
+    ) -> Estimate:
+        """The paired difference of two methods' means (or minima) over buckets, all by default."""
         a, b = self.methods.index(one), self.methods.index(other)
-        gaps = self.resampled[:, :, a].mean(1) - self.resampled[:, :, b].mean(1)
-        return self._interval(self.means[:, a].mean() - self.means[:, b].mean(), gaps)
+        places = list(cells) or list(range(len(self.cells)))
+        gaps = join(self.resampled[:, places, a], 1) - join(self.resampled[:, places, b], 1)
+        return self._interval(join(self.means[places, a], 0) - join(self.means[places, b], 0), gaps)
 
     def spread(self, method: str, group: str) -> float:
         """The standard deviation over bucket means, as the paper's error bars."""
@@ -145,19 +148,20 @@ def standings(scores: Scores, controls: Iterable[str] = ()) -> list[Standing]:
     found = [_standing(scores, method, method in beside) for method in scores.methods]
     sign = 1 if lower_is_better(scores.metric) else -1
     found.sort(key=lambda s: (not s.complete, sign * s.mean.value, s.method))
-    ranked: list[Standing] = []
-    leader, rank, place = "", 0, 0
-    for standing in found:
-        if standing.control or not standing.complete:
-            ranked.append(standing)
-            continue
-        place += 1
-        if leader:
-            gap = scores.difference(leader, standing.method)
-        if not leader or not (gap.value == 0 or gap.low <= 0 <= gap.high):
-            leader, rank = standing.method, place
-        ranked.append(Standing(**(vars(standing) | {"rank": rank})))
-    return ranked
+    ranks = tied_ranks([s.method for s in found if s.complete and not s.control], scores.difference)
+    return [Standing(**(vars(standing) | {"rank": ranks.get(standing.method, 0)})) for standing in found]
+
+
+def tied_ranks(order: Sequence[str], difference: Callable[[str, str], Estimate]) -> dict[str, int]:
+    """Of methods from best to worst: one shares its group leader's rank where their paired interval holds 0."""
+    found: dict[str, int] = {}
+    leader, rank = "", 0
+    for place, method in enumerate(order, 1):
+        gap = difference(leader, method) if leader else None
+        if gap is None or not (gap.value == 0 or gap.low <= 0 <= gap.high):
+            leader, rank = method, place
+        found[method] = rank
+    return found
 
 
 def lower_is_better(metric: str) -> bool:

@@ -1,8 +1,10 @@
 """The benchmark end to end, on a few images: resuming, repeating, failing, and a user's own methods."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 
 from saliometer import registry, results
 from saliometer.engine import bench as bench_module
+from saliometer.engine import costs as costs_module
 from saliometer.engine import request as request_module
 from saliometer.engine.bench import METRICS, bench
 from saliometer.engine.request import Request
@@ -197,6 +200,75 @@ def test_a_new_method_joins_a_run_without_computing_the_others_again(
     bench(["gradient", "grad_cam"], out=tmp_path, **FEW)
     assert set(started) == {"grad_cam"}
     assert {"gradient", "grad_cam"} < {row["method"] for row in table(tmp_path)}
+
+
+# What each method took.
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock by which every stretch of work takes one second."""
+    monkeypatch.setattr(costs_module, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+
+
+def costs(folder: Path, word: str) -> dict[str, float]:
+    return {method: cost[word] for method, cost in opened(folder).manifest["costs"].items()}
+
+
+def test_passes_of_the_methods_and_of_the_prediction_are_all_there_are(tmp_path: Path, small_units: None) -> None:
+    bench(QUICK, out=tmp_path, **FEW)
+    images = 24
+    assert costs(tmp_path, "passes") == {
+        "gradient": images,
+        "integrated_gradients(steps=4)": (4 + 2) * images,  # both ends of the path, for what it promises
+        "smooth_grad(draws=3)": 3 * images,
+        "grad_cam": 0,  # its layer was heard in the pass of gradient, which asked first
+        **dict.fromkeys(CONTROLS, 0),
+    }
+    assert sum(costs(tmp_path, "passes").values()) + images == opened(tmp_path).manifest["passes"]
+    bench("grad_cam", target="label", out=tmp_path / "alone", **FEW)
+    assert costs(tmp_path / "alone", "passes")["grad_cam"] == images == opened(tmp_path / "alone").manifest["passes"]
+
+
+def test_seconds_are_those_of_a_methods_own_work_and_of_its_answers(
+    tmp_path: Path, small_units: None, ticking: None
+) -> None:
+    bench(["gradient", edges_left], out=tmp_path, **FEW)
+    units = 3
+    assert costs(tmp_path, "seconds")["gradient"] == 4 * units  # called, asks, is answered, gives its maps
+    assert costs(tmp_path, "seconds")["edges_left"] == units  # called; the check whether it repeats is not its own
+
+
+def test_a_resumed_run_adds_what_it_did_and_a_finished_one_nothing(
+    tmp_path: Path, small_units: None, ticking: None
+) -> None:
+    bench(QUICK, out=tmp_path / "whole", **FEW)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench_module, "attributions", interrupt(bench_module.attributions, 2, "before"))
+        with pytest.raises(Killed):
+            bench(QUICK, out=tmp_path / "run", **FEW)
+    for word in ("seconds", "passes"):
+        third = {method: cost / 3 for method, cost in costs(tmp_path / "whole", word).items()}
+        assert costs(tmp_path / "run", word) == third
+    for _ in range(2):
+        bench(QUICK, out=tmp_path / "run", **FEW)
+        assert opened(tmp_path / "run").manifest["costs"] == opened(tmp_path / "whole").manifest["costs"]
+
+
+def test_only_parts_that_are_there_have_cost_something(tmp_path: Path, small_units: None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "write", interrupt(results.write, 3, "before"))
+        with pytest.raises(Killed):
+            bench([raising, *QUICK], out=tmp_path, **FEW)
+    assert costs(tmp_path, "passes") == {"gradient": 8, "integrated_gradients(steps=4)": 48}
+
+
+def test_a_method_that_has_changed_starts_from_zero(tmp_path: Path, ticking: None) -> None:
+    file = tmp_path / "mine.py"
+    for power in (1, 1, 2):
+        file.write_text(f"def mine(model, images, targets):\n    return images ** {power}\n")
+        bench([f"{file}:mine", "gradient"], out=tmp_path / "run", **FEW)
+        assert costs(tmp_path / "run", "seconds") == {"mine": 1, "gradient": 4, **dict.fromkeys(CONTROLS, 1)}
 
 
 # The user's own methods.

@@ -15,10 +15,12 @@ from saliometer.cli import app
 from saliometer.engine.presets import ZHANG
 from saliometer.engine.ready import Loaded, model_given
 from saliometer.engine.run import opened
+from saliometer.report import study as report
 from saliometer.studies import zhang
 from saliometer.studies._claims import MissingError
 from saliometer.studies._zhang_evidence import FAKE, METHODS
-from saliometer.studies._zhang_tables import figure_1, figure_2, markdown, paper
+from saliometer.studies._zhang_figures import figure_1, figure_2
+from saliometer.studies._zhang_tables import markdown, paper
 from saliometer.studies.zhang import VARIATIONS, Scale, Study, reproduce
 from zhang_toys import block, evidence, printed, rows_of
 
@@ -168,6 +170,17 @@ def test_figures_show_something(study, name):
     assert 0.005 < (colours < 250).any(1).mean() < 0.95
 
 
+def test_the_report_holds_every_figure_and_claim(study):
+    text = (study.folder / "report.html").read_text(encoding="utf-8")
+    assert "Ten methods over fidelity, robustness and complexity, rerun" in text
+    for name in ("zhang_table_1", "zhang_table_2", "zhang_table_3", "zhang_table_4", "zhang_1", "zhang_2"):
+        assert f'id="{name}"' in text
+    book = report.book(study.folder)
+    assert [claim["id"] for claim in book.claims] == list(range(1, 26))
+    assert {claim["figure"] for claim in book.claims} == {"", *(one.figure.name for one in book.figures)}
+    assert {name for name, *_ in (line.partition(":") for line in dict(book.provenance)["Parts"])} >= set(FOLDERS)
+
+
 def test_the_command_prints_claims_as_json(study, place, monkeypatch):
     monkeypatch.setattr(zhang, "figure_1", lambda z, path: path)  # slow, and there already
     monkeypatch.setattr(zhang, "figure_2", lambda z, path: path)
@@ -177,7 +190,7 @@ def test_the_command_prints_claims_as_json(study, place, monkeypatch):
     claims = json.loads(found.stdout)["claims"]
     assert len(claims) == 25
     for claim in claims:
-        assert list(claim) == ["id", "text", "paper", "ours", "holds", "why"]
+        assert list(claim) == ["id", "text", "paper", "ours", "holds", "why", "figure"]
         assert claim["holds"] in (True, False, None)
         assert claim["holds"] is not None or claim["why"]
     told = call("reproduce", "zhang", "--scale", "tiny", *ready)

@@ -150,7 +150,7 @@ def test_claim_10_is_open_without_labels():
 def no_exception_and_a_reason(z: Evidence) -> dict[int, dict]:
     found = {claim.number: claim.judged(z) for claim in CLAIMS if claim.number not in (21, 22)}
     for one in found.values():
-        assert set(one) == {"id", "text", "paper", "ours", "holds", "why"}
+        assert set(one) == {"id", "text", "paper", "ours", "holds", "why", "figure"}
         assert one["holds"] is not None or one["why"]
     return found
 

@@ -16,6 +16,8 @@ from saliometer import results
 from saliometer.engine import device as devices
 from saliometer.engine import presets, shipped
 from saliometer.engine.answer import Answers
+from saliometer.engine.battery import Cost
+from saliometer.engine.costs import Metered
 from saliometer.engine.given import Given
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.own import OwnMethod
@@ -175,6 +177,7 @@ def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
         known = run.manifest.setdefault("variants", {}) if method.condition else run.manifest["methods"]
         if known.get(method.label, {}).get("key") != method.key:
             known[method.label] = {"key": method.key, "own": method.own, "control": method.control}
+            run.manifest.get("costs", {}).pop(method.label, None)
             if method.condition:
                 known[method.label] |= {"method": method.row, "condition": method.condition}
     run.keep()
@@ -202,11 +205,11 @@ def _all_units(
         for unit in request.units(setting)
     }
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
-    loaded: dict[str, Answers] = {}
+    loaded: dict[str, Metered] = {}
     for setting in dict.fromkeys(unit.setting for unit in todo):
         model = shipped.load(setting, shelf)
         model.net.to(place).to(memory_format=devices.memory_format(place))
-        loaded[setting] = Answers(model, place, batch_size, align=ALIGN)
+        loaded[setting] = Metered(model, place, batch_size, align=ALIGN)
     pace = {setting: _pace(answers, request, setting) for setting, answers in loaded.items()}
     work = {unit: pace[unit.setting] * (unit.stop - unit.start) for unit in todo}
     total, done = sum(work.values()), 0.0
@@ -220,10 +223,12 @@ def _all_units(
             watch((done + within * work[unit]) / total, f"{text}: {answers.doing}")
 
         answers.watch = told
-        one_unit(request, run, unit, wanted, answers, outcome)
+        try:
+            one_unit(request, run, unit, wanted, answers, outcome)
+        finally:  # an interrupted run keeps what its finished parts took
+            run.manifest["passes"] += answers.passes
+            run.keep()
         done += work[unit]
-        run.manifest["passes"] += answers.passes
-        run.keep()
         watch(done / total, text)
 
 
@@ -239,7 +244,7 @@ def _pace(answers: Answers, request: Request, setting: str) -> float:
 
 
 def one_unit(
-    request: Request, run: Run, unit: Unit, wanted: Sequence[Method | Given], answers: Answers, outcome: Outcome
+    request: Request, run: Run, unit: Unit, wanted: Sequence[Method | Given], answers: Metered, outcome: Outcome
 ) -> None:
     """Explain, score and keep one range of samples for every method that lacks it."""
     samples = request.samples(unit, answers.device)
@@ -249,8 +254,9 @@ def one_unit(
     if any(isinstance(m, Method) and m.entry.facts.needs_references for m in wanted):
         batch = replace(samples.batch, references=_references(request, unit.setting, answers.device))
         samples = replace(samples, batch=batch)
+    answers.spent.clear()
     found: dict[str, Explained | Failure] = attributions(
-        [m for m in wanted if isinstance(m, Method)], answers, samples.batch, truth
+        [answers.metered(m) for m in wanted if isinstance(m, Method)], answers, samples.batch, truth
     )
     found |= {m.label: m.maps(unit.setting, samples) for m in wanted if isinstance(m, Given)}
     if unit.start == 0:
@@ -266,7 +272,20 @@ def one_unit(
         if unit.start == 0 and not method.condition:
             keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
-        _keep(request, run, unit, method, samples, explained, answers, note)  # last: with it, the unit is finished
+        _keep(request, run, unit, method, samples, explained, answers, note)  # with it, the unit is finished
+        if method.label in answers.spent:
+            _charge(run, method.label, answers.spent[method.label])
+
+
+def _charge(run: Run, label: str, cost: Cost) -> None:
+    """Add what one unit of maps took.
+
+    A pass that serves several methods counts for the first of them that asks; the prediction, metrics, and units that
+    failed or were interrupted count for none.
+    """
+    known = run.manifest.setdefault("costs", {}).setdefault(label, {"seconds": 0.0, "passes": 0})
+    known["seconds"] += cost.seconds
+    known["passes"] += cost.passes
 
 
 @lru_cache(maxsize=1)

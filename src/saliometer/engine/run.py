@@ -66,8 +66,11 @@ class Run:
 
     def sprites(self, unit: Unit, method: str = "") -> Path:
         """Small pictures of one range of images: themselves, or a method's maps of them."""
-        place = self.slug(method) if method else "images"
-        return self.folder / "thumbs" / unit.setting / place / f"{unit.start:06}-{unit.stop:06}.npz"
+        return self.sprites_of(unit.setting, method) / f"{unit.start:06}-{unit.stop:06}.npz"
+
+    def sprites_of(self, setting: str, method: str = "") -> Path:
+        """The folder of one method's, or of the images themselves."""
+        return self.folder / "thumbs" / setting / (self.slug(method) if method else "images")
 
     def slug(self, method: str) -> str:
         key = self.counted[method]["key"]

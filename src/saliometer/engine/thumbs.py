@@ -46,12 +46,15 @@ PHOTOS, SIDE = 100, 112  # how many of an audit's images are kept for the report
 
 
 def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
-    """Images of an audit, small, with label and explained class."""
+    """Images of an audit, small, with label, explained class and, where there is a mask, the object."""
     images = model.pixels(samples.batch.images).clamp(0, 1)
     images = images if images.shape[1] in (1, 3) else images.mean(1, keepdim=True)  # no picture has other channels
-    small = F.interpolate(images, _fitted(images.shape[2:], SIDE), mode="bilinear", antialias=True)
+    size = _fitted(images.shape[2:], SIDE)
+    small = F.interpolate(images, size, mode="bilinear", antialias=True)
+    objects = F.adaptive_avg_pool2d(samples.objects.float(), size) >= 0.5  # (N, 1 or 0, H, W)
     _savez(
         run.sprites(unit),
+        objects=objects.cpu().numpy(),
         images=(small * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy(),
         labels=samples.labels.cpu().numpy(),
         targets=samples.batch.targets.cpu().numpy(),

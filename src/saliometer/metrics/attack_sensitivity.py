@@ -20,6 +20,7 @@ DIFFERENTIABLE = {"gradient": False, "input_x_gradient": True}  # whether the in
 
 @metric(
     better="lower",
+    formula="largest ‖E(x + d) − E(x)‖ ⁄ ‖E(x)‖ on an ascent within |d| ≤ radius that keeps the prediction",
     bounds=(0, inf),
     reads="attribution",
     reexplains=True,

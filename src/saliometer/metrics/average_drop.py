@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Subject
 
 @metric(
     better="lower",
+    formula="max(0, p(x) − p(x·m)) ⁄ p(x)",
     reads="scaled",
     passes=2,
     degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "near 1"),

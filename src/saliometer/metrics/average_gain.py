@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Subject
 
 @metric(
     better="higher",
+    formula="max(0, p(x·m) − p(x)) ⁄ (1 − p(x))",
     reads="scaled",
     passes=2,
     degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "near 0"),

@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Subject
 
 @metric(
     better="higher",
+    formula="1 if p(x·m) > p(x), else 0",
     reads="scaled",
     passes=2,
     degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "near 0"),

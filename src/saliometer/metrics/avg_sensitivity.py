@@ -11,6 +11,7 @@ from saliometer.types import Measuring, Samples, Scored, Subject
 
 @metric(
     better="lower",
+    formula="mean of ‖E(x + d) − E(x)‖ ⁄ ‖E(x)‖ over draws d ∼ U(−radius, radius)",
     bounds=(0, inf),
     reads="attribution",
     reexplains=True,

@@ -14,6 +14,7 @@ LEAST = 1e-6  # a smaller difference between two logits is none
 
 @metric(
     better="lower",
+    formula="|Σ E − (f(x) − f(x₀))| ⁄ max(|f(x) − f(x₀)|, 10⁻⁶), x₀ the method’s baseline or zero",
     bounds=(0, inf),
     reads="attribution",
     passes=2,

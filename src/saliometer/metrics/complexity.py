@@ -12,6 +12,7 @@ TINY = 1e-12  # inside the logarithm
 
 @metric(
     better="lower",
+    formula="−Σ s ln(s + 10⁻¹²), with s = m ⁄ Σ m the share of each pixel",
     bounds=(0, inf),
     reads="scaled",
     flat=True,

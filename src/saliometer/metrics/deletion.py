@@ -10,6 +10,7 @@ from saliometer.types import Measuring, Samples, Subject
 
 @metric(
     better="lower",
+    formula="∫₀¹ p(x with its highest share t of pixels set to grey) dt, by trapezoids",
     reads="order",
     passes=225,
     quick={"steps": 4},

@@ -15,6 +15,7 @@ DEFINITIONS = ("threshold", "nguyen")
 
 @metric(
     better="lower",
+    formula="number of pixels with m > ε, ε = 10⁻⁵",
     bounds=(0.0, float("inf")),  # a count of pixels
     reads="scaled",
     flat=True,

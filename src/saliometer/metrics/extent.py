@@ -10,6 +10,7 @@ from saliometer.types import Samples, Scored, Subject
 
 @metric(
     better="lower",
+    formula="(number of pixels with m ≥ 0.5) ⁄ (number of pixels)",
     reads="scaled",
     passes=0,
     descriptive=True,

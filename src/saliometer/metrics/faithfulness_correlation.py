@@ -18,6 +18,7 @@ ROUNDING = 1e-7  # of a score: outputs that differ by less do not differ
 
 @metric(
     better="higher",
+    formula="Pearson’s r over random sets S of pixels: Σ E over S with f(x) − f(x with S black)",
     bounds=(-1, 1),
     reads="signed",
     random=True,

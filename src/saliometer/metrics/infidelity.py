@@ -15,6 +15,7 @@ OUTPUTS = ("logit", "probability")
 
 @metric(
     better="lower",
+    formula="minimum over β of the mean, over noise I, of (f(x) − f(x − I) − β Σ I·E)², E as slopes if it has a unit",
     bounds=(0, inf),
     reads="attribution",
     random=True,

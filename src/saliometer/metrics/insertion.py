@@ -11,6 +11,7 @@ from saliometer.types import Measuring, Samples, Scores, Subject, unaltered
 
 @metric(
     better="higher",
+    formula="∫₀¹ p(blurred x with its highest share t of pixels sharp) dt, by trapezoids",
     reads="order",
     passes=225,
     quick={"steps": 4},

@@ -9,6 +9,7 @@ from saliometer.types import Samples, Scored, Subject
 
 @metric(
     better="higher",
+    formula="|T ∩ M| ⁄ |T ∪ M|; M the mask, T the |M| highest pixels; unlabelled pixels are out",
     bounds=(0, 1),
     reads="order",
     passes=0,

@@ -11,6 +11,7 @@ OUTPUTS = {"probability": "log_odds", "logit": "logit"}
 
 @metric(
     better="lower",
+    formula="|p(x) − p(x·m)|",
     bounds=(0, 1),  # output=logit goes beyond
     reads="scaled",
     passes=2,

@@ -21,6 +21,7 @@ DEFINITIONS = ("nguyen", "arya", "arya_share", "cumulative_pearson")
 
 @metric(
     better="higher",
+    formula="Spearman’s ρ over sets S, cut by rank: mean of m over S with the mean of (p(x with S noise) ⁄ p(x) − 1)²",
     bounds=(-1.0, 1.0),
     reads="order",
     passes=1793,

@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Scored, Subject
 
 @metric(
     better="higher",
+    formula="1 if c(x·m′) ≠ c(x) for all random m′ = u·m, u in [0, 1), else 0; c the prediction",
     reads="scaled",
     passes=34,  # 16 beside sufficiency
     quick={"draws": 3},

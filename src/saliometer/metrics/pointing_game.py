@@ -12,6 +12,7 @@ from saliometer.types import Samples, Scored, Subject
 
 @metric(
     better="higher",
+    formula="1 if the highest labelled pixel of the map lies in M, the mask, else 0",
     bounds=(0, 1),
     reads="order",
     passes=0,

@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Subject
 
 @metric(
     better="higher",
+    formula="p(x)",
     reads="attribution",
     descriptive=True,
     degenerate=("the same as for any map", "the same as for any map", "the same as for any map"),

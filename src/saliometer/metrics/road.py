@@ -18,6 +18,7 @@ SCORES = ("probability", "logit", "accuracy")
 
 @metric(
     better="higher",
+    formula="½ · mean over shares s of (p(x, lowest s filled) − p(x, highest s filled)), by neighbours and noise",
     turned=("order=morf",),
     bounds=(-0.5, 0.5),
     reads="order",

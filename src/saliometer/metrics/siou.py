@@ -6,7 +6,11 @@ from saliometer.metrics._regions import overlap, region_metric
 from saliometer.types import PRIMARY, SECONDARY, Samples
 
 
-@region_metric(better="lower", needs=(SECONDARY, PRIMARY))
+@region_metric(
+    better="lower",
+    formula="|T ∩ S| ⁄ |T ∪ S|; S the pixels of the secondary objects, T as many highest ones as the primary have",
+    needs=(SECONDARY, PRIMARY),
+)
 def siou(maps: Tensor, samples: Samples, *, definition: str = "clean", region: str = "box") -> Tensor:
     """Overlap of the highest pixels with the objects that play no part."""
     return overlap(maps, samples, SECONDARY, definition, region)

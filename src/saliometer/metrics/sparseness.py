@@ -9,7 +9,14 @@ from saliometer.types import Samples, Scored, Subject
 LEAST = 1e-7  # added to every value, as Quantus does: a map of zeros is even
 
 
-@metric(better="higher", reads="scaled", flat=True, passes=0, degenerate=("0", "0", "1 - 1/n"))
+@metric(
+    better="higher",
+    formula="Σ (2k − n − 1) mₖ ⁄ (n Σ mₖ), with m₁ ≤ … ≤ mₙ the sorted pixels of m + 10⁻⁷",
+    reads="scaled",
+    flat=True,
+    passes=0,
+    degenerate=("0", "0", "1 - 1/n"),
+)
 def sparseness(maps: Tensor, samples: Samples, subject: Subject) -> Scored:
     """The Gini index: 0 for a map that is the same everywhere, 1 - 1/n for one of n pixels that stands alone."""
     values = maps.flatten(1).sort(1).values.double() + LEAST

@@ -9,6 +9,7 @@ from saliometer.types import Measuring, Samples, Scored, Subject
 
 @metric(
     better="higher",
+    formula="1 if c(x·m′) = c(x) for m′ = m and all random m′ = m + u(1 − m), u in [0, 1), else 0; c the prediction",
     reads="scaled",
     passes=18,
     quick={"draws": 3},

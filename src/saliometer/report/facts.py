@@ -5,15 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run
 from saliometer.report import words
-from saliometer.summary import oddities
-
-ODD = {
-    "nan map": "maps were not finite numbers and scored 0",
-    "zero map": "maps were zero everywhere and scored 0",
-    "constant map": "maps had the same value everywhere, so they point nowhere",
-}
+from saliometer.report.book import Cost, Failed
 
 
 @dataclass(frozen=True)
@@ -27,16 +22,6 @@ class Progress:
     @property
     def finished(self) -> bool:
         return self.scored + self.failed >= self.total
-
-
-@dataclass(frozen=True)
-class Failed:
-    """One method's failures: how many units, the last line of the first traceback, and that traceback."""
-
-    method: str
-    count: int
-    reason: str
-    traceback: str
 
 
 def progress(run: Run) -> Progress:
@@ -56,14 +41,19 @@ def failed(run: Run) -> list[Failed]:
     return found
 
 
-def odd(rows: pa.Table) -> list[tuple[str, str]]:
-    """(method, what is odd about it)."""
-    found = []
-    for method, counts in oddities(rows).items():
-        found += [(method, f"{count} {ODD[word]}") for word, count in counts.items() if word in ODD]
-        if "random" in counts:
-            found.append((method, "gives another map when called again on the same images: its scores are one draw"))
-    return found
+def unfinished(run: Run, made: Progress) -> str:
+    lost = f", {made.failed} failed" if made.failed else ""
+    return (
+        f"This run is not finished: {made.scored} of {made.total} units are scored{lost} (a unit is one method on up "
+        f"to {run.manifest['fixed']['unit']} images of one setting). The numbers below are made from what is there. "
+        "The same command goes on where it stopped."
+    )
+
+
+def costs(run: Run) -> list[Cost]:
+    """What each method of a benchmark took, where the run kept it."""
+    kept = run.manifest.get("costs", {})
+    return [Cost(method, cost["seconds"], cost["passes"], 0.0) for method, cost in kept.items()]
 
 
 def measured(run: Run, rows: pa.Table, definitions: list[str]) -> list[tuple[str, str]]:
@@ -85,6 +75,40 @@ def measured(run: Run, rows: pa.Table, definitions: list[str]) -> list[tuple[str
     ]
 
 
+def audited(judged: Judged) -> list[tuple[str, str]]:
+    """(name, value in words)."""
+    request, model = judged.run.manifest["request"], judged.run.manifest["model"]
+    images = len(judged.columns[0].images) if judged.columns else 0
+    return [
+        ("Model", f"{model['name']}, {model.get('classes', '?')} classes, {model['parameters']:,} parameters"),
+        ("Images", f"{images} of {request['images']}" + (f", {request['condition']}" if request["condition"] else "")),
+        ("Explained class", f"{request['target']}: {words.TARGETS[request['target']]}"),
+        ("Methods", f"{len(judged.methods)}, and {len(judged.controls)} controls"),
+        ("Maps are read as", ", ".join(request["normalisations"])),
+        ("Seed", str(request["seed"])),
+    ]
+
+
+def audit_provenance(run: Run) -> list[tuple[str, list[str]]]:
+    """(name, lines)."""
+    manifest = run.manifest
+    model = manifest["model"]
+    return [
+        ("Folder", [str(run.folder)]),
+        ("Created", [manifest["created"]]),
+        ("Commands", manifest["commands"]),
+        ("saliometer", [manifest["saliometer"]]),
+        ("Versions", [f"{name} {version}" for name, version in manifest["versions"].items()]),
+        ("Request", [f"{name}: {value}" for name, value in manifest["request"].items()]),
+        ("Seed", [str(manifest["request"]["seed"])]),
+        ("Model weights", [f"{model['weights']}; SHA-256 {model['sha256']}"]),
+        ("Input", [f"{key} {value}" for key, value in model.get("preprocessing", {}).items()]),
+        ("Images (SHA-256)", [manifest["fixed"]["images"]]),
+        ("Model passes", [f"{manifest['passes']:,} images through the network"]),
+        ("Methods", [f"{name}: {facts['key'][:16]}" for name, facts in manifest["methods"].items()]),
+    ]
+
+
 def provenance(run: Run) -> list[tuple[str, list[str]]]:
     """(name, lines)."""
     manifest: dict[str, Any] = run.manifest
@@ -96,6 +120,7 @@ def provenance(run: Run) -> list[tuple[str, list[str]]]:
         ("saliometer", [manifest["saliometer"]]),
         ("Versions", [f"{name} {version}" for name, version in manifest["versions"].items()]),
         ("Device", [f"{device}, batches of {size}" for device, size in manifest.get("batches", {}).items()]),
+        ("Request", [f"{name}: {value}" for name, value in manifest["request"].items()]),
         ("Seed", [str(manifest["request"]["seed"])]),
         ("Task", [f"{fixed['task']}, sampler {fixed['sampler']}, glyphs {fixed['glyphs']}"]),
         ("Model weights (SHA-256)", [f"{setting} {digest}" for setting, digest in fixed["weights"].items()]),

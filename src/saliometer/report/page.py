@@ -1,70 +1,115 @@
 """The report: one HTML file that holds everything it shows."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+import saliometer
 from saliometer.engine.run import Run
 from saliometer.files import put
 
 if TYPE_CHECKING:
-    from saliometer.report.view import View
+    from saliometer.report.book import Book, Head, Pictures
 
-FIRST = ("clean", "clean_positive", "authors")  # the order of definitions
+HERE = Path(__file__).parent
+SCRIPTS = ("data", "theme", "scoreboard", "maps", "gallery", "viewer", "statistics", "charts", "compare", "against")
 
 
 def write(run: Run, path: Path | None = None) -> Path:
     """Write the report of a run, by default as report.html in its folder; the file is there in full or not at all."""
-    path = path or run.folder / "report.html"
+    return put_page(book_of(run), path or run.folder / "report.html")
+
+
+def put_page(book: "Book", path: Path) -> Path:
     if path.is_dir():
         raise ValueError(f"'{path}' is a folder: the report wants a file, such as '{path / 'report.html'}'")
-    put(path, page(run).encode())
+    put(path, page(book).encode())
     return path
 
 
-def page(run: Run) -> str:
-    """The report's HTML; what draws it is imported here, so that scoring works without it."""
-    from saliometer.report import facts, verdict
-    from saliometer.report.figures import figures
+def book_of(run: Run) -> "Book":
+    """What draws it is imported here, so that scoring works without it."""
+    from saliometer.report import audit, bench
+
+    return (audit if run.manifest["request"].get("kind") == "audit" else bench).book(run)
+
+
+def page(book: "Book") -> str:
+    from markupsafe import Markup
+
+    from saliometer.report.pack import script
     from saliometer.report.templates import environment
 
-    rows = run.rows().filter(pc.field("condition") == "")  # methods as they are; other budgets and seeds stand in rows
-    views = _views(run, rows)
-    first, *others = views
-    drawn = [(one, one.draw(first)) for one in figures()]
-    again = [(view, [(one, one.draw(view)) for one in figures() if not one.once]) for view in others]
+    drawn = any(one.drawing.charts for one in book.figures)
+    wanted = drawn or book.samples or book.compared
+    vendor = (HERE / "vendor" / "echarts.min.js").read_text(encoding="utf-8") if wanted else ""
+    own = "\n".join((HERE / "scripts" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return (
         environment()
         .get_template("page.html")
         .render(
-            name=run.folder.resolve().name,
-            manifest=run.manifest,
-            view=first,
-            definitions=[view.definition for view in views],
-            verdict=verdict.sentences(first),
-            figures=[(one, html) for one, html in drawn if html],
-            others=[(view, [(one, html) for one, html in some if html]) for view, some in again],
-            measured=facts.measured(run, rows, [view.definition for view in views]),
-            progress=facts.progress(run),
-            failed=facts.failed(run),
-            odd=facts.odd(rows),
-            provenance=facts.provenance(run),
+            book=book,
+            version=saliometer.__version__,
+            stages=list(dict.fromkeys(head.definition.partition("(")[0] for head in book.heads if head.definition)),
+            ceiling=_ceiling(book),
+            drawn={one.id for one in book.figures},
+            data=script(_data(book)),
+            style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
+            vendor=Markup(vendor),
+            scripts=Markup(own),
         )
     )
 
 
-def _views(run: Run, rows: pa.Table) -> list["View"]:
-    from saliometer.report.view import View
+def _ceiling(book: "Book") -> float | None:
+    """The oracle's mean in the first column, where there is one."""
+    oracle = [method.name for method in book.methods if method.role == "ceiling"]
+    known = [head.cells[name].value for head in book.heads[:1] for name in oracle if name in head.cells]
+    return known[0] if known else None
 
-    if not len(rows):
-        failures = run.failures()
-        why = f"; {', '.join(failures)} failed, see '{run.folder / 'failures'}'" if failures else ""
-        raise ValueError(
-            f"the run '{run.folder}' has no scores yet{why}: run `saliometer bench --out {run.folder}` to its end, "
-            "then make the report"
-        )
-    there = rows.filter(pc.field("metric") == "pafl")["definition"].unique().to_pylist()
-    ordered = sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
-    return [View(run, rows, definition) for definition in ordered]
+
+def _data(book: "Book") -> dict[str, Any]:
+    """What the page's scripts read."""
+    import numpy as np
+
+    from saliometer.report.pack import packed
+
+    groups = list(dict.fromkeys(sample.group for sample in book.samples))
+    measured = [head for head in book.heads if head.values is not None]
+    values = np.stack([head.values for head in measured]) if measured else np.zeros((0, 0, 0), np.float32)
+    return {
+        "kind": book.kind,
+        "name": book.name,
+        "methods": [vars(method) for method in book.methods],
+        "heads": [_head(head) for head in measured],
+        "samples": [sample.id for sample in book.samples],
+        "groups": groups,
+        "group": [groups.index(sample.group) for sample in book.samples],
+        "values": packed(values.astype(np.float32)),
+        "pictures": _pictures(book.pictures) if book.pictures else None,
+        "charts": {
+            f"{one.id}-{place}": {"option": chart.option, "rows": list(chart.rows)}
+            for one in book.figures
+            for place, chart in enumerate(one.drawing.charts)
+        },
+        "compared": book.compared.data() if book.compared else None,
+    }
+
+
+def _head(head: "Head") -> dict[str, Any]:
+    return {
+        "metric": head.metric, "definition": head.definition, "name": head.name, "better": head.better,
+        "kind": head.kind, "share": head.share,
+    }  # fmt: skip
+
+
+def _pictures(pictures: "Pictures") -> dict[str, Any]:
+    from saliometer.report.pack import COLUMNS, packed, sheet
+
+    _, height, width, _ = pictures.photos.shape
+    return {
+        "samples": list(pictures.samples),
+        "captions": list(pictures.captions),
+        "photos": {"sheet": sheet(pictures.photos), "columns": COLUMNS, "height": height, "width": width},
+        "maps": {method: packed(maps) for method, maps in pictures.maps.items()},
+        "outlines": [[vars(one) for one in some] for some in pictures.outlines],
+    }

@@ -8,6 +8,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from saliometer.judgement import printed
+from saliometer.progress import duration
 from saliometer.report import words
 
 DASH = "–"
@@ -16,6 +18,25 @@ DASH = "–"
 def percent(value: float) -> str:
     """A fraction times 100 with one decimal; a dash for NaN."""
     return DASH if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def score(value: float, share: bool) -> str:
+    """As the scoreboard prints it."""
+    return DASH if math.isnan(value) else printed(value, share)
+
+
+def clip(value: float) -> str:
+    """A share that a bar can draw."""
+    return "0" if math.isnan(value) else f"{min(max(value, 0.0), 1.0):.4f}"
+
+
+def broken(name: str) -> Markup:
+    """A name that may break after its underscores."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
+def span(seconds: float) -> str:
+    return duration(seconds) if seconds >= 1 else "under 1 s"
 
 
 @cache
@@ -27,7 +48,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": percent, "bucket": words.bucket, "kind": words.kind}
+    made.filters |= {"percent": percent, "bucket": words.bucket, "kind": words.kind, "score": score, "clip": clip}
+    made.filters |= {"broken": broken, "span": span}
     made.globals |= {"words": words, "DASH": DASH}
     return made
 

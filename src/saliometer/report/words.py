@@ -1,6 +1,10 @@
 """What the names in rows mean, in words for a newcomer."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from saliometer import registry
+from saliometer.report.book import Term
 
 
 class Setting(NamedTuple):
@@ -39,10 +43,14 @@ CONTROLS = {
     "oracle": "the truth itself as a map: the ceiling",
     "random": "noise",
     "edge": "the image's edges; never sees the model",
-    "fake_cam": "marks everything; never sees the model",
+    "fake_cam": "marks everything but one corner",
+    "centre": "a bump in the middle of the image; never sees the model",
+    "all_ones": "the whole image as its own map",
 }
 
-TARGETS = {"predicted": "the class the model predicts", "label": "the image's true class"}
+TARGETS = {
+    "predicted": "the class the model predicts", "label": "the true class", "least": "the least probable class",
+}  # fmt: skip
 REGIONS = {"box": "its bounding box", "ink": "the pixels it is drawn with"}
 
 DEFINITIONS = {
@@ -69,3 +77,50 @@ def kind(method: str) -> str:
 def listed(names: list[str], most: int = 4) -> list[str]:
     """At most so many names, and how many are left out."""
     return names if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"]
+
+
+def terms(region: str, definitions: Sequence[str]) -> list[Term]:
+    """What a benchmark's page speaks of."""
+    formula = {name: entry.facts.formula for name, entry in registry.metrics.items()}
+    return [
+        Term(
+            "Buckets",
+            "An image shows a letter (A, B or none), the large Box1 or not, and the small Box2 or not: twelve buckets. "
+            "In each setting one rule decides the class, so for each image some objects are primary (they decide) and "
+            f"others secondary (they play no part). An object counts as {REGIONS[region]}. Write a for what a "
+            "definition reads from the map at a pixel; it is never negative.",
+        ),
+        Term(
+            "PAFL",
+            "Primary attribution focus level: the share of the attribution on objects that decide. Higher is better.",
+            formula["pafl"],
+        ),
+        Term(
+            "SAFL",
+            "Secondary attribution focus level: the share on objects that play no part. Lower is better.",
+            formula["safl"],
+        ),
+        Term(
+            "PMAFL, SMAFL",
+            "The same share for each pixel of the objects, so that a large object has no advantage over a small one. "
+            "SMAFL divides SAFL by the pixels of the secondary objects.",
+            formula["pmafl"],
+        ),
+        Term(
+            "PIOU, SIOU",
+            "Overlap of the objects and the highest pixels of the map. SIOU asks the same T of the secondary objects.",
+            formula["piou"],
+        ),
+        Term("Success", "Most of the attribution lies on what decides.", formula["success"]),
+        Term("Failure", "What plays no part gets more than what decides.", formula["failure"]),
+        Term(
+            "Mean, interval",
+            "Images are averaged within a bucket, then buckets with equal weight. Intervals come from resamples of the "
+            "images within each bucket (10,000 for PAFL and SAFL, 2,000 for the rest), the same for all methods, so "
+            "that differences are paired. They speak of these models: another training of a model is not part of them.",
+        ),
+        *(Term(name, text, here=name in definitions) for name, text in DEFINITIONS.items()),
+        *(Term(f"Region {name}", f"An object counts as {text}.", here=name == region) for name, text in REGIONS.items()),
+        *(Term(f"Control {name}", f"{text[0].upper()}{text[1:]}.") for name, text in CONTROLS.items()),
+        Term("Source", "Kim, Plumb and Talwalkar, “Sanity Simulations for Saliency Methods”, ICML 2022."),
+    ]

@@ -26,6 +26,7 @@ class Claim(Generic[Evidence]):
     text: str
     paper: str  # the paper's own figures
     test: Callable[[Evidence], Finding]
+    figure: str = ""  # of the report, that shows what it is about
 
     def judged(self, evidence: Evidence) -> dict[str, Any]:
         """As `reproduce --json` prints it; evidence that is missing leaves the claim open."""
@@ -36,7 +37,7 @@ class Claim(Generic[Evidence]):
         holds = None if found.holds is None else bool(found.holds)  # numpy's cannot be written as JSON
         return {
             "id": self.number, "text": self.text, "paper": self.paper, "ours": found.ours, "holds": holds,
-            "why": found.why,
+            "why": found.why, "figure": self.figure,
         }  # fmt: skip
 
 

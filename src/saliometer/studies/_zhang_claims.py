@@ -304,8 +304,19 @@ def _regions_are_favoured(z: Evidence) -> Finding:
     return margins(named, "; ".join(said), sure=list(named))
 
 
+FIGURES = {  # of the report -> claims about what it shows
+    "zhang_table_1": (1, 2, 3, 4, 5, 6, 7, 8, 9, 23),
+    "zhang_table_2": (10, 11, 20),
+    "zhang_table_3": (13, 15, 24),
+    "zhang_table_4": (16, 17, 18, 19),
+    "zhang_1": (25,),
+    "zhang_2": (12,),
+}
+
+
 def _claim(number: int, text: str, paper: str, test: Callable[[Evidence], Finding]) -> Claim[Evidence]:
-    return Claim(number, text, paper, test)
+    figure = next((name for name, numbers in FIGURES.items() if number in numbers), "")
+    return Claim(number, text, paper, test, figure)
 
 
 CLAIMS = [

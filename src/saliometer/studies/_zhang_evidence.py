@@ -56,10 +56,11 @@ class Evidence:
         return self.printed(key, self.column(key, target, condition, signed), method)
 
     def place(self, column: Column, method: str) -> int:
-        """Where a column holds a method."""
-        if self.specs[method] not in column.methods:
+        """Where a column holds a method, or a control, which rows call as we do."""
+        spec = self.specs.get(method, method)
+        if spec not in column.methods:
             raise MissingError(f"the run holds no {column.metric} of {method}")
-        return column.methods.index(self.specs[method])
+        return column.methods.index(spec)
 
     def printed(self, key: str, column: Column, method: str) -> Draws:
         place = self.place(column, method)
@@ -130,14 +131,20 @@ def weighted_spearman(a: Draws, b: Draws, resamples: int = 2000) -> Draws:
     count = len(x)
     if count < 3:
         raise MissingError(f"{count} images are too few for a correlation")
-    rng = np.random.default_rng(0)
-    drawn = np.vstack((np.ones(count), rng.multinomial(count, np.full(count, 1 / count), resamples))) / count
+    drawn = _drawn(count, resamples) / count
     mean_x, mean_y = drawn @ x, drawn @ y
     covariance = drawn @ (x * y) - mean_x * mean_y
     spread = (drawn @ x**2 - mean_x**2) * (drawn @ y**2 - mean_y**2)
     with np.errstate(invalid="ignore", divide="ignore"):
         found: Draws = np.where(spread > 1e-9, covariance / np.sqrt(np.maximum(spread, 1e-300)), np.nan)
     return found
+
+
+@lru_cache(maxsize=4)
+def _drawn(count: int, resamples: int) -> Draws:
+    """(1 + resamples, images): once each, then how often each is drawn."""
+    rng = np.random.default_rng(0)
+    return np.vstack((np.ones(count), rng.multinomial(count, np.full(count, 1 / count), resamples)))
 
 
 def flat(z: Evidence, column: Column, methods: Sequence[str], images: Sequence[str]) -> Draws:
@@ -151,9 +158,7 @@ def clustered_spearman(a: Draws, b: Draws, resamples: int = 1000) -> Draws:
     known = ~(np.isnan(a) | np.isnan(b))
     x, y = np.full_like(a, np.nan), np.full_like(b, np.nan)
     x[known], y[known] = average_ranks(a[known]), average_ranks(b[known])
-    count = len(a)
-    rng = np.random.default_rng(0)
-    drawn = np.vstack((np.ones(count), rng.multinomial(count, np.full(count, 1 / count), resamples)))
+    drawn = _drawn(len(a), resamples)
     sums = [np.nansum(v, 1) for v in (known.astype(float), x, y, x * x, y * y, x * y)]
     n, sx, sy, sxx, syy, sxy = (drawn @ s for s in sums)
     with np.errstate(invalid="ignore", divide="ignore"):

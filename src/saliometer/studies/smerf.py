@@ -15,6 +15,7 @@ from saliometer.engine.bench import bench
 from saliometer.engine.presets import SMERF
 from saliometer.engine.run import opened
 from saliometer.studies._smerf_claims import claims
+from saliometer.studies._smerf_paper import stored
 from saliometer.summary import Scores
 
 PER_BUCKET = 100
@@ -29,28 +30,6 @@ COLUMNS = (
     ("pafl", "simple", "min"), ("piou", "simple", "mean"), ("piou", "simple", "min"), ("piou", "complex", "mean"),
     ("piou", "complex", "min"),
 )  # fmt: skip
-NAN = float("nan")
-# The authors' stored figures, plain CNN on black, in the order of COLUMNS; NaN where nothing is stored. Their minimum
-# of PAFL over complex buckets covers three of five settings and is left out; Grad-CAM's complex PAFL is NaN there.
-REFERENCE = {
-    "G": (0.11, 0.10, 0.125, 0.13, 0.08, 0.27, 0.13, 0.235, 0.015),
-    "SG": (0.155, 0.125, 0.045, 0.045, 0.075, 0.26, 0.015, 0.025, 0.0),
-    "DCN": (0.07, 0.045, 0.045, 0.065, 0.03, 0.08, 0.02, 0.03, 0.0),
-    "GBP": (0.105, 0.085, 0.15, 0.12, 0.105, 0.375, 0.125, 0.34, 0.055),
-    "DT": (0.48, 0.32, 0.42, 0.39, 0.36, 0.61, 0.345, 0.405, 0.15),
-    "I*G": (0.63, 0.39, 0.50, 0.50, 0.435, NAN, NAN, NAN, NAN),
-    "IG": (0.63, 0.39, 0.50, 0.50, 0.43, 0.565, 0.07, 0.36, 0.045),
-    "LRP-z": (0.63, 0.39, 0.50, 0.50, 0.435, NAN, NAN, NAN, NAN),
-    "LRP-eps": (0.71, 0.345, 0.555, 0.415, 0.495, 0.57, 0.07, 0.40, 0.035),
-    "LRP-A-beta": (0.59, 0.14, 0.395, 0.285, 0.48, NAN, NAN, NAN, NAN),
-    "LRP-B-beta": (0.43, 0.05, 0.14, 0.11, 0.07, NAN, NAN, NAN, NAN),
-    "DL-RC": (0.63, 0.37, 0.50, 0.455, 0.485, 0.60, 0.07, 0.44, 0.07),
-    "DL-R": (0.645, 0.37, 0.50, 0.49, 0.505, NAN, NAN, NAN, NAN),
-    "G-CAM": (0.315, 0.05, NAN, 0.035, 0.22, 0.47, 0.365, 0.045, 0.0),
-    "D-SHAP": (0.43, 0.185, 0.225, 0.165, 0.27, 0.61, 0.33, 0.38, 0.0),
-    "Random": (0.05, 0.04, 0.045, 0.05, 0.025, NAN, NAN, NAN, NAN),
-    "Edge": (0.05, 0.045, 0.045, 0.05, 0.025, NAN, NAN, NAN, NAN),
-}
 
 
 def run(folder: Path, device: str = "auto") -> None:
@@ -75,9 +54,10 @@ def beside(rows: pa.Table) -> str:
     gaps = []
     for name, spec in METHODS.items():
         ours = [figure(scores[metric], spec, group, join) for metric, group, join in COLUMNS]
-        lines.append(f"| {name} | paper | {_cells(list(REFERENCE[name]))} |")
+        theirs = [stored(*column, spec) for column in COLUMNS]
+        lines.append(f"| {name} | paper | {_cells(theirs)} |")
         lines.append(f"| | ours | {_cells(ours)} |")
-        for column, reference, value in zip(COLUMNS, REFERENCE[name], ours, strict=True):
+        for column, reference, value in zip(COLUMNS, theirs, ours, strict=True):
             if abs(reference - value) > 0.10:
                 gaps.append(f"- {name}, {' '.join(column)}: paper {reference:.3g}, ours {value:.3f}")
     return "\n".join([*lines, "", "Differences above 0.10:", *(gaps or ["- none"])])

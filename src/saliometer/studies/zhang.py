@@ -30,11 +30,13 @@ from saliometer.engine.thumbs import PHOTOS
 from saliometer.files import put
 from saliometer.photos import photographs
 from saliometer.registry import Spec, one_of
+from saliometer.results import SCHEMA
 from saliometer.seeds import fork
 from saliometer.studies._claims import MissingError, claims_markdown
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
-from saliometer.studies._zhang_tables import figure_1, figure_2, markdown
+from saliometer.studies._zhang_figures import Case, cases, confidence, figure_1, figure_2
+from saliometer.studies._zhang_tables import Value, markdown, values
 from saliometer.types import Model, Watch
 
 SHOTS = 4  # photographs, where no images are given
@@ -93,15 +95,30 @@ class Study:
     def claims(self) -> list[dict[str, Any]]:
         return [claim.judged(self.evidence) for claim in CLAIMS]
 
+    def table(self, number: int) -> list[Value]:
+        """One of the paper's four tables, as far as it was run."""
+        return values(self.evidence, number)
+
+    def confidence(self) -> list[Value]:
+        """The paper's Figure 2 in numbers."""
+        return confidence(self.evidence)
+
+    def cases(self) -> list[Case]:
+        """The paper's Figure 1 in pictures."""
+        return cases(self.evidence, self.folder / "label")
+
     def write(self) -> list[Path]:
-        """Tables, figures and claims as files in the study's folder."""
+        """Tables, figures, claims and the report as files in the study's folder."""
+        from saliometer.report.page import put_page
+        from saliometer.report.study import of_study
+
         written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
         put(written[0], f"{markdown(self.evidence)}\n\n{claims_markdown(claims)}\n".encode())
         put(written[1], (json.dumps({"claims": claims}, indent=1) + "\n").encode())
         for draw, name in ((figure_1, "figure1.png"), (figure_2, "figure2.png")):
             with suppress(MissingError):
                 written.append(draw(self.evidence, self.folder / name))
-        return written
+        return [*written, put_page(of_study(self), self.folder / "report.html")]
 
 
 def reproduce(
@@ -178,13 +195,14 @@ def opened(folder: Path) -> Study:
         )
     told = json.loads(path.read_text(encoding="utf-8"))
     runs = [open_run(place.parent) for place in sorted(folder.glob("*/run.json"))]
-    tables = [run.rows() for run in runs if _finished(run)]
-    rows = pa.concat_tables(tables).unify_dictionaries()
+    tables = [run.rows() for run in runs if finished(run)]
+    rows = pa.concat_tables([SCHEMA.empty_table(), *tables]).unify_dictionaries()
     specs = _methods(SCALES[told["scale"]])
     return Study(folder, told["scale"], rows, Evidence(rows, told["pixels"], told["labelled"], specs), {})
 
 
-def _finished(run: Run) -> bool:
+def finished(run: Run) -> bool:
+    """Whether every method has scored every image."""
     request = run.manifest["request"]
     units = -(-int(request["count"]) // int(run.manifest["fixed"]["unit"]))
     return len(list(run.parts())) == units * len(run.manifest["methods"])

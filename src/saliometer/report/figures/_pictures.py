@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Scene:
-    """One image of one bucket with every method's map of it; pictures and outlines are data URIs."""
+    """One image of one bucket with some methods' maps of it; pictures and outlines are data URIs."""
 
     bucket: str
     label: int
@@ -55,14 +55,14 @@ class Scene:
     maps: tuple[Map, ...]
 
 
-def scenes(view: View, setting: str) -> list[Scene]:
-    """One for each bucket; none where the run kept no thumbnails of the setting."""
+def scenes(view: View, setting: str, methods: Sequence[str]) -> list[Scene]:
+    """One for each bucket, with the maps of these methods; none where the run kept no thumbnails of the setting."""
     path = view.run.folder / "thumbs" / setting / "scene.npz"
     if not path.is_file():
         return []
     with np.load(path, allow_pickle=False) as kept:
         scene = {key: kept[key] for key in kept.files}
-    pictures = {method: _maps(view.run, setting, method) for method in view.methods}
+    pictures = {method: _maps(view.run, setting, method) for method in methods}
     pafl, safl = (_values(view, metric, setting) for metric in ("pafl", "safl"))
     return [
         Scene(

@@ -1,10 +1,8 @@
 """The idea in one picture: an image, what decides in it, and what a good and a bad map make of it."""
 
-from markupsafe import Markup
-
-from saliometer.report.figures import figure
+from saliometer.report.figures import Drawing, figure
 from saliometer.report.figures._names import name
-from saliometer.report.figures._pictures import PRIMARY, SECONDARY, Map, Scene, scenes
+from saliometer.report.figures._pictures import PRIMARY, SECONDARY, scenes
 from saliometer.report.templates import fill
 from saliometer.report.view import View
 from saliometer.report.words import SETTINGS, kind
@@ -25,22 +23,21 @@ map of it should point: at the <b class="on-primary">solid outline</b>, not at t
 """
 
 
-@figure("The idea", order=10, once=True)
-def example(view: View) -> Markup:
+@figure("The idea", of="bench", order=10, once=True)
+def example(view: View) -> Drawing | None:
     """The richest image of the first setting that shows both kinds of object."""
+    chosen = _chosen(view)
     for setting in view.settings:
-        both = [scene for scene in scenes(view, setting) if {PRIMARY, SECONDARY} <= scene.roles]
+        both = [scene for scene in scenes(view, setting, chosen) if {PRIMARY, SECONDARY} <= scene.roles]
         if both:
-            maps = [(name(view, map.method), map) for map in _chosen(view, both[-1])]
+            maps = [(name(view, map.method), map) for map in both[-1].maps if map.picture]
             rule = SETTINGS[setting].rule if setting in SETTINGS else ""
-            return fill(TEMPLATE, setting=setting, rule=rule, scene=both[-1], maps=maps)
-    return Markup("")
+            return Drawing(html=fill(TEMPLATE, setting=setting, rule=rule, scene=both[-1], maps=maps))
+    return None
 
 
-def _chosen(view: View, scene: Scene) -> list[Map]:
+def _chosen(view: View) -> list[str]:
     """The first and the last in rank, and noise."""
     ranked = [standing.method for standing in view.standings if standing.rank]
-    noise = [method for method in view.controls if kind(method) == "random"]
-    wanted = dict.fromkeys([*ranked[:1], *ranked[-1:], *noise])
-    shown = {map.method: map for map in scene.maps if map.picture}
-    return [shown[method] for method in wanted if method in shown]
+    noise = [method for method in view.controls if kind(method) == "random" and method in view.methods]
+    return list(dict.fromkeys([*ranked[:1], *ranked[-1:], *noise]))

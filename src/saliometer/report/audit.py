@@ -1,0 +1,104 @@
+"""An audit's run as a book: methods ranked by how many metrics they beat the controls on."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from saliometer import judgement, registry
+from saliometer.engine.judged import Judged
+from saliometer.engine.run import Run
+from saliometer.judgement import Column
+from saliometer.report import facts, pictures, words
+from saliometer.report.board import cells
+from saliometer.report.book import Book, Cost, Head, Method, Sample, Term
+from saliometer.report.figures import drawn
+
+NOTE = (
+    "Means over images; fractions are times 100. Small print is half of the 95 % interval (10,000 resamples of the "
+    "images, the same for all). Methods share a rank where they beat the controls on as many metrics, and a metric's "
+    "rank (small, after #) where their paired difference could be zero."
+)
+
+
+def book(run: Run) -> Book:
+    judged = Judged(run, [])
+    if not len(judged.rows):
+        raise ValueError(f"the run '{run.folder}' has no scores yet: run `saliometer audit` to its end first")
+    columns = [c for c in judged.columns if judgement.shown(c.metric) and judgement.kind_of(c.metric)]
+    methods = [*judged.methods, *(c for c in judged.controls if any(c in column.methods for column in columns))]
+    images = judged.columns[0].images
+    places = {image: place for place, image in enumerate(images)}
+    return Book(
+        kind="audit",
+        name=run.folder.resolve().name,
+        title=f"Which saliency maps hold up on {run.manifest['model']['name']}?",
+        created=run.manifest["created"],
+        verdict=judged.verdict(),
+        facts=facts.audited(judged),
+        methods=_methods(judged, methods),
+        heads=[_head(judged, column, methods) for kind in judgement.KINDS for column in _of_kind(columns, kind)],
+        samples=[Sample(image) for image in images],
+        pictures=pictures.of_audit(run, methods, places),
+        provenance=facts.audit_provenance(run),
+        note=NOTE,
+        lost=[m for m in run.manifest["methods"] if m not in methods],
+        figures=drawn("audit", judged),
+        warnings=judged.problems(),
+        failed=facts.failed(run),
+        costs=[Cost(what, c["seconds"], c["passes"], c["passes_shared"]) for what, c in judged.costs().items()],
+        terms=_terms(judged),
+        versions=run.manifest["versions"],
+    )
+
+
+def _of_kind(columns: Sequence[Column], kind: str) -> list[Column]:
+    return [column for column in columns if judgement.kind_of(column.metric) == kind]
+
+
+def _methods(judged: Judged, methods: Sequence[str]) -> list[Method]:
+    """Methods that beat the controls on as many metrics, and lose on as many, share a rank."""
+    held = judgement.holdings(judged.columns, judged.methods, judged.controls)
+    scores = {h.method: (-len(h.beaten), len(h.lost)) for h in held}
+    order = sorted(scores.values())
+    ranks = {method: order.index(score) + 1 for method, score in scores.items()}
+    shared = Counter(ranks.values())
+    found = []
+    for method in methods:
+        facts_ = judged.run.manifest["methods"][method]
+        role = "control" if facts_["control"] else "own" if facts_.get("own") else ""
+        hint = words.CONTROLS.get(words.kind(method), "a control") if role == "control" else "yours" if role else ""
+        rank = f"{ranks[method]}{'=' if shared[ranks[method]] > 1 else ''}" if method in ranks else ""
+        found.append(Method(method, role, hint, rank))
+    return found
+
+
+def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
+    there = [method for method in methods if method in column.methods]
+    ranks = column.ranks([method for method in there if method not in judged.controls])
+    values = np.full((len(methods), len(column.images)), np.nan, np.float32)
+    for place, method in enumerate(methods):
+        if method in column.methods:
+            values[place] = column.values[:, column.methods.index(method)]
+    entry = registry.metrics[column.metric] if column.metric in registry.metrics else None
+    return Head(
+        column.metric, column.definition, column.better, judgement.kind_of(column.metric),
+        judgement.is_share(column.metric),
+        cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
+        words=entry.summary if entry else "", values=values,
+    )  # fmt: skip
+
+
+def _terms(judged: Judged) -> list[Term]:
+    found = []
+    for column in judged.columns:
+        if column.metric not in registry.metrics:
+            continue
+        entry = registry.metrics[column.metric]
+        constant, zero, single = entry.facts.degenerate
+        text = (
+            f"{entry.summary} {entry.facts.better.capitalize()} is better. Constant map: {constant}. All zero: {zero}. "
+            f"One pixel: {single}. NaN: invalid."
+        )
+        found.append(Term(column.metric, text, entry.facts.formula, column.definition))
+    return found
