@@ -7,18 +7,20 @@ if TYPE_CHECKING:
     from saliometer.engine.audit import audit
     from saliometer.engine.bench import bench
     from saliometer.engine.explain import explain
+    from saliometer.engine.identify import identify
     from saliometer.registry import method, metric, model, task
     from saliometer.types import Batch, Features, Gradients, Logits, Model, Samples
 
 __version__ = "0.1.0"
 __all__ = [
     "Batch", "Features", "Gradients", "Logits", "Model", "Samples", "__version__", "audit", "bench", "explain",
-    "method", "metric", "model", "task",
+    "identify", "method", "metric", "model", "task",
 ]  # fmt: skip
 _HOMES = {
     "engine.audit": ("audit",),
     "engine.bench": ("bench",),
     "engine.explain": ("explain",),
+    "engine.identify": ("identify",),
     "registry": ("method", "metric", "model", "task"),
     "types": ("Batch", "Features", "Gradients", "Logits", "Model", "Samples"),
 }

@@ -169,6 +169,43 @@ def bench(
 
 @app.command()
 @_plainly
+def identify(
+    method: Annotated[
+        list[str], typer.Option(help="As for bench; repeat for several, `all` for every one. Controls always run.")
+    ] = [],  # noqa: B006
+    per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image), 2 or more.")] = 20,
+    models: Annotated[Path | None, typer.Option(help="A folder of models that `saliometer train` wrote.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; the same command goes on there. Default: under runs/.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how well each method's maps alone tell the seven models apart, shown the same images.
+
+    Chance is 1/7. `saliometer rows RUN` shows the shares of attribution that this is made from.
+    """
+    from saliometer.engine.identify import identify as run_identify
+    from saliometer.progress import progress
+    from saliometer.show_identify import as_dict, show
+
+    with progress() as watch:
+        found = run_identify(
+            method, per_bucket=per_bucket, seed=seed, device=device, out=out, models=models, batch_size=batch_size,
+            watch=watch,
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps(as_dict(found), indent=1))
+    else:
+        show(found)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+@_plainly
 def audit(
     model: Annotated[
         str,
@@ -466,7 +503,8 @@ def show(run: RunFolder, as_json: AsJson = False) -> None:
     - `saliometer show RUN | less` and `> file.txt` give plain text, `--json` the same for programs.
     """
     from saliometer import show as show_bench
-    from saliometer import show_audit, show_study
+    from saliometer import show_audit, show_identify, show_study
+    from saliometer.engine.identify import Identified
     from saliometer.engine.judged import Judged
     from saliometer.state import is_study, outcome_of, run_in
 
@@ -475,6 +513,7 @@ def show(run: RunFolder, as_json: AsJson = False) -> None:
     if not is_study(run):
         outcome = outcome_of(run_in(run))
         view = show_audit if isinstance(outcome, Judged) else show_bench
+        view = show_identify if isinstance(outcome, Identified) else view
         about = outcome, run / "report.html" if (run / "report.html").is_file() else None
     if as_json:
         print(json.dumps(view.as_dict(*about), indent=1))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from saliometer.engine.bench import Outcome
+    from saliometer.engine.identify import Identified
     from saliometer.engine.judged import Judged
     from saliometer.report.view import View
 
@@ -113,7 +114,7 @@ def _rank(standing: Standing, every: Sequence[Standing]) -> str:
     return f"{standing.rank}{'=' * (sum(other.rank == standing.rank for other in every) > 1)}"
 
 
-def show_end(outcome: "Outcome | Judged", page: Path | None, console: "Console") -> None:
+def show_end(outcome: "Outcome | Judged | Identified", page: Path | None, console: "Console") -> None:
     """What went wrong, what was left out, and where everything is."""
     from rich.markup import escape
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from saliometer import registry
 from saliometer.engine.bench import Outcome
+from saliometer.engine.identify import Identified
 from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run, opened
 from saliometer.report import facts
@@ -12,6 +13,10 @@ from saliometer.report.facts import Progress
 
 def is_audit(run: Run) -> bool:
     return bool(run.manifest["request"].get("kind") == "audit")
+
+
+def is_identify(run: Run) -> bool:
+    return bool(run.manifest["request"].get("kind") == "identify")
 
 
 def is_study(folder: Path) -> bool:
@@ -27,9 +32,11 @@ def run_in(folder: Path) -> Run:
     return opened(folder)
 
 
-def outcome_of(run: Run) -> Outcome | Judged:
+def outcome_of(run: Run) -> Outcome | Judged | Identified:
     """What the run's command gave back when it ended, as far as the folder tells."""
     failed, left_out = _failures(run)
+    if is_identify(run):
+        return Identified(run, failed, left_out)
     run.manifest.setdefault("models", {})  # one that was stopped before its models were looked at
     return (Judged if is_audit(run) else Outcome)(run, list(run.counted), failed, left_out)
 

@@ -131,14 +131,14 @@ def bench(
     folder = Path(out) if out else default_folder(request, met)
     run = Run(folder, vars(request), met)
     both: list[Method | Given] = [*chosen, *given, *variants(chosen, budget, seeds)]
-    _enlist(run, both)
+    enlist(run, both)
     if retrain:
         shelf = folder / "models"
         _retrain(request, shelf, place, watch)
     run.manifest["models"] = {setting: _model_facts(setting, shelf) for setting in request.settings}
     outcome = Outcome(run, [method.label for method in both])
     size = batch_size or (_fitting(request, shelf, place, memory) if memory else 0)
-    _all_units(request, run, both, shelf, place, _batch_size(run, place, size), watch, outcome)
+    _all_units(request, run, both, shelf, place, batch_size_of(run, place, size), watch, outcome)
     return outcome
 
 
@@ -162,7 +162,7 @@ def _fitting(request: Request, shelf: Path, place: torch.device, memory: float) 
     return min(sizes)
 
 
-def _batch_size(run: Run, place: torch.device, wanted: int) -> int:
+def batch_size_of(run: Run, place: torch.device, wanted: int) -> int:
     """What is asked for, or what the run began with, so that it ends as if it had never stopped."""
     known = run.manifest.setdefault("batches", {})
     if wanted or place.type not in known:
@@ -171,7 +171,7 @@ def _batch_size(run: Run, place: torch.device, wanted: int) -> int:
     return int(known[place.type])
 
 
-def _enlist(run: Run, methods: Sequence[Method | Given]) -> None:
+def enlist(run: Run, methods: Sequence[Method | Given]) -> None:
     """Add methods to the run; one whose code has changed is told apart by its key and starts anew."""
     for method in methods:
         known = run.manifest.setdefault("variants", {}) if method.condition else run.manifest["methods"]

@@ -25,12 +25,19 @@ class Progress:
 
 
 def progress(run: Run) -> Progress:
-    request, unit = run.manifest["request"], run.manifest["fixed"]["unit"]
-    counts = [words.SETTINGS[setting].buckets * request["per_bucket"] for setting in request["settings"]]
-    counts = [min(count, request["limit"] or count) for count in counts]
-    units = sum(-(-count // unit) for count in counts)
+    unit = run.manifest["fixed"]["unit"]
+    units = sum(-(-count // unit) for count in _counts(run))
     failed = sum(len(tracebacks) for tracebacks in run.failures().values())
     return Progress(len(list(run.parts())), failed, units * len(run.counted))
+
+
+def _counts(run: Run) -> list[int]:
+    """How many images of each setting were asked for."""
+    if kept := run.manifest.get("counts"):
+        return list(kept.values())
+    request = run.manifest["request"]  # a run of before they were kept
+    counts = [words.SETTINGS[setting].buckets * request["per_bucket"] for setting in request["settings"]]
+    return [min(count, request["limit"] or count) for count in counts]
 
 
 def failed(run: Run) -> list[Failed]:

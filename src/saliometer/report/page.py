@@ -30,7 +30,10 @@ def book_of(run: Run) -> "Book":
     """What draws it is imported here, so that scoring works without it."""
     from saliometer.report import audit, bench
 
-    return (audit if run.manifest["request"].get("kind") == "audit" else bench).book(run)
+    kind = run.manifest["request"].get("kind")
+    if kind == "identify":
+        raise ValueError(f"'{run.folder}' is a run of identify, which has no page: `saliometer show` prints its table")
+    return (audit if kind == "audit" else bench).book(run)
 
 
 def page(book: "Book") -> str:

@@ -96,7 +96,7 @@ def _run(run: Run) -> dict[str, str]:
     made = progress(run)
     failed = f", {made.failed} failed" if made.failed else ""
     return {
-        "kind": "audit" if is_audit(run) else "bench",
+        "kind": request.get("kind", "bench"),
         "created": str(manifest["created"]),
         "about": f"{request['model']} on {request['images']}" if is_audit(run) else _settings(request),
         "methods": f"{len(methods) - controls}, and {controls} controls",
@@ -111,7 +111,7 @@ def _settings(request: Mapping[str, Any]) -> str:
 
 
 def _images(request: Mapping[str, Any]) -> str:
-    limit = f", at most {request['limit']} a setting" if request["limit"] else ""
+    limit = f", at most {request['limit']} a setting" if request.get("limit") else ""
     return f"{request['per_bucket']} of each bucket{limit}"
 
 

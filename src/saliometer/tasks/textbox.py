@@ -5,7 +5,7 @@ i's own seed, so any subset can be drawn in any order, on any device, in vectori
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -208,3 +208,17 @@ def counterfactuals(
         stream = fork(VERSION, "counterfactual", seed, setting, number, after)
         corners = SAMPLERS["disjoint"](widest, forks(stream, torch.arange(count, device=device))).corners
         yield thing, Scene(torch.full_like(widest, number), corners), Scene(torch.full_like(widest, after), corners)
+
+
+def seen_as(samples: Samples, setting: str) -> Samples:
+    """The same images as another setting reads them: its labels, and the objects that decide there."""
+    said, numbers = reasonings(setting), [int(bucket) for bucket in samples.buckets]
+    lacking = sorted(set(numbers) - set(said))
+    if lacking:
+        raise ValueError(
+            f"setting '{setting}' has no label for bucket {lacking[0]}: wanted {', '.join(map(str, said))}"
+        )
+    device = samples.labels.device
+    labels = torch.tensor([said[n].label for n in numbers], device=device)
+    roles = torch.tensor([_roles(BUCKETS[n], said[n]) for n in numbers], dtype=torch.int8, device=device)
+    return replace(samples, batch=replace(samples.batch, targets=labels), labels=labels, roles=roles)
