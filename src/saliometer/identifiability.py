@@ -67,8 +67,7 @@ def _by_bucket(rows: pa.Table) -> Mapping[tuple[str, str], dict[tuple[str, str],
     found: dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = {}
     names = ("method", "bucket", "setting", "sample", "metric", "value")
     columns = {name: rows[name].to_pylist() for name in names}
-    order = np.argsort(np.array(columns["metric"], dtype=str), kind="stable") if len(rows) else []
-    for place in order:
+    for place in sorted(range(len(rows)), key=columns["metric"].__getitem__):
         method, bucket, setting, sample, metric, value = (columns[name][place] for name in names)
         found.setdefault((method, bucket), {}).setdefault((setting, sample), {})[metric] = value
     return found
