@@ -28,6 +28,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},
     **dict.fromkeys(FAMILIES, CORE),
+    "tasks": {*CORE, "images", "photos"},  # photographs lie behind objects
     "engine": ENGINE | {"summary", "judgement", "__version__"},
     "studies": {*ENGINE, "summary", "judgement", "photos"},
     "report": {"results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"},
@@ -58,7 +59,7 @@ def imported(file: str) -> set[str]:
 
 def test_the_reader_of_imports_sees_what_there_is():
     assert imported("methods/smooth_grad.py") == {"registry", "types", "methods._noise", "methods._path"}
-    assert imported("tasks/textbox.py") == {"registry", "seeds", "types", "tasks._scene"}
+    assert imported("tasks/textbox.py") == {"registry", "seeds", "types", "tasks._scene", "tasks._backgrounds"}
     assert {"registry", "engine.answer", "maps", "types"} <= imported("engine/score.py")
 
 

@@ -18,7 +18,7 @@ from saliometer.types import Model, Samples
 def keep_scene(run: Run, setting: str, samples: Samples) -> None:
     """The first image of each bucket with its objects, label and explained class."""
     shown = _first_of_each(samples.buckets)
-    pixels = (samples.batch.images[shown, 0] * 255).round().byte()
+    pixels = (samples.batch.images[shown].mean(1) * 255).round().byte()  # grey
     _savez(
         run.folder / "thumbs" / setting / "scene.npz",
         shown=np.array(shown),

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from saliometer.seeds import uniform
+from saliometer.tasks._backgrounds import SIDE, Behind
 from saliometer.tasks._glyphs import BOX_WIDTHS, HEIGHT, WIDTH, glyphs
 
-SIDE = 64
 TEXT, BOX1, BOX2 = range(3)
 BOX_SIDES = {BOX1: 10, BOX2: 4}
 LETTER_ORIGINS, BOX_CORNERS = 36, 54  # letters start at 6..41, boxes at 0..53
@@ -21,9 +21,12 @@ class Scene:
 
     buckets: Tensor  # (N,) int64
     corners: Tensor  # (N, 3, 2) int64: row, column of text, box1, box2
+    behind: Behind | None = None  # the background; None is black
+    seeds: Tensor | None = None  # (N,) int64: of each image's background
 
     def __getitem__(self, part: Tensor | slice) -> "Scene":
-        return Scene(self.buckets[part], self.corners[part])
+        seeds = None if self.seeds is None else self.seeds[part]
+        return Scene(self.buckets[part], self.corners[part], self.behind, seeds)
 
     @property
     def letters(self) -> Tensor:
@@ -79,8 +82,12 @@ class Scene:
         return self.layers() > 0
 
     def images(self) -> Tensor:
-        """(N, 3, 64, 64) float32 in [0, 1]: everything is white, so drawing one over the other is a maximum."""
-        return self.layers().amax(1, keepdim=True).expand(-1, 3, -1, -1).contiguous()
+        """(N, 3, 64, 64) float32 in [0, 1]: every object is white, so drawing one over the other is a maximum."""
+        white = self.layers().amax(1, keepdim=True)
+        if self.behind is None or self.seeds is None:
+            return white.expand(-1, 3, -1, -1).contiguous()
+        behind = self.behind(self.seeds)
+        return torch.lerp(behind, torch.ones_like(behind), white)  # exact where an object covers all, or nothing
 
 
 def _corners(seeds: Tensor, attempt: int) -> Tensor:

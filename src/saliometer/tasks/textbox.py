@@ -1,4 +1,4 @@
-"""TextBox: a letter and two boxes on black, with seven known ways of reasoning (Kim, Plumb, Talwalkar, ICML 2022).
+"""TextBox: a letter and two boxes, with seven known ways of reasoning (Kim, Plumb, Talwalkar, ICML 2022).
 
 Image i of a stream is a pure function of (seed, setting, split, i): its bucket follows from i alone and its places from
 i's own seed, so any subset can be drawn in any order, on any device, in vectorised batches.
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from saliometer.registry import one_of, task
 from saliometer.seeds import fork, forks
+from saliometer.tasks._backgrounds import background as behind
 from saliometer.tasks._scene import BOX1, BOX2, SAMPLERS, TEXT, Scene
 from saliometer.types import ABSENT, NEITHER, PRIMARY, SECONDARY, Batch, Samples
 
@@ -141,13 +142,14 @@ def textbox(
     seed: int = 0,
     sampler: str = "disjoint",
     labelling: str = "paper",
+    background: str = "black",
     device: str = "cpu",
 ) -> Samples:
-    """A letter and two boxes on black; seven settings say which of them decide."""
+    """A letter and two boxes on black, noise or photographs; seven settings say which of them decide."""
     one_of("split", split, ("train", "test"))
     one_of("labelling", labelling, LABELLINGS)
     indices = torch.arange(start, start + count, device=device)
-    scene = draw(setting, split, indices, seed, sampler)
+    scene = draw(setting, split, indices, seed, sampler, background)
     numbers = scene.buckets.tolist()
     said = reasonings(setting)
     labels = labels_of(setting, scene.buckets, labelling)
@@ -168,11 +170,15 @@ def _roles(bucket: Bucket, said: Reasoning) -> list[int]:
     return [role(thing) for thing in (TEXT, BOX1, BOX2)]
 
 
-def draw(setting: str, split: str, indices: Tensor, seed: int, sampler: str = "disjoint") -> Scene:
+def draw(
+    setting: str, split: str, indices: Tensor, seed: int, sampler: str = "disjoint", background: str = "black"
+) -> Scene:
     """The scenes of the images `indices` of a stream."""
     place = SAMPLERS[one_of("sampler", sampler, SAMPLERS)]
     numbers = torch.tensor(cycle(setting, split), device=indices.device)
-    return place(numbers[indices % len(numbers)], forks(fork(VERSION, "places", seed, setting, split), indices))
+    scene = place(numbers[indices % len(numbers)], forks(fork(VERSION, "places", seed, setting, split), indices))
+    seeds = forks(fork(VERSION, "background", seed, setting, split), indices)
+    return replace(scene, behind=behind(background, split), seeds=seeds)
 
 
 def labels_of(setting: str, buckets: Tensor, labelling: str = "paper") -> Tensor:
@@ -192,7 +198,7 @@ def edits(number: int) -> Iterator[tuple[str, int]]:
 
 
 def counterfactuals(
-    setting: str, number: int, count: int, seed: int, device: str = "cpu"
+    setting: str, number: int, count: int, seed: int, device: str = "cpu", background: str = "black"
 ) -> Iterator[tuple[str, Scene, Scene]]:
     """(object, before, after) for every edit of a bucket that leads to a defined one: fresh images, all else kept.
 
@@ -206,8 +212,9 @@ def counterfactuals(
         text, box1, box2 = (one or other for one, other in both)
         widest = torch.full((count,), 1 + text + 6 * box1 + 3 * box2, device=device)
         stream = fork(VERSION, "counterfactual", seed, setting, number, after)
-        corners = SAMPLERS["disjoint"](widest, forks(stream, torch.arange(count, device=device))).corners
-        yield thing, Scene(torch.full_like(widest, number), corners), Scene(torch.full_like(widest, after), corners)
+        seeds = forks(stream, torch.arange(count, device=device))
+        scene = replace(SAMPLERS["disjoint"](widest, seeds), behind=behind(background, "test"), seeds=seeds)
+        yield thing, *(replace(scene, buckets=torch.full_like(widest, shown)) for shown in (number, after))
 
 
 def seen_as(samples: Samples, setting: str) -> Samples:
