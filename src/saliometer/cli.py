@@ -86,6 +86,10 @@ def bench(
     seeds: Annotated[
         int, typer.Option(help="Score methods that draw at random with so many seeds of their own: their spread.")
     ] = 1,
+    task: Annotated[
+        str,
+        typer.Option(help="textbox, handmade (networks with weights set by hand), or your own as `my_task.py`."),
+    ] = "textbox",
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
     definition: Annotated[
@@ -128,19 +132,18 @@ def bench(
     """
     from saliometer.engine.bench import bench as run_bench
     from saliometer.progress import progress
-    from saliometer.tasks.textbox import SETTINGS
 
-    settings, definitions = setting or list(SETTINGS), tuple(definition)
+    settings, definitions = tuple(setting), tuple(definition)
     if export_images:
-        if method or preset or maps or out or models or retrain:
+        if method or preset or maps or out or models or retrain or task != "textbox":
             raise ValueError(
                 "--export-images writes the shipped benchmark and scores nothing: leave out --method, "
-                "--preset, --out, --models and --retrain"
+                "--preset, --out, --models, --retrain and --task"
             )
         from saliometer.engine.export import export
         from saliometer.engine.request import Request
 
-        request = Request(tuple(settings), per_bucket, limit, definitions, region, target, seed, sampler, labelling)
+        request = Request(settings, per_bucket, limit, definitions, region, target, seed, sampler, labelling)
         with progress() as watch:
             left_out = export(request, export_images, watch)
         print(
@@ -150,8 +153,8 @@ def bench(
         return
     with progress() as watch:
         outcome = run_bench(
-            method, preset=preset, budget=budget, seeds=seeds, settings=settings, per_bucket=per_bucket, limit=limit,
-            definitions=definitions, region=region, target=target, seed=seed, sampler=sampler, labelling=labelling,
+            method, task=task, preset=preset, budget=budget, seeds=seeds, settings=settings, per_bucket=per_bucket,
+            limit=limit, definitions=definitions, region=region, target=target, seed=seed, sampler=sampler, labelling=labelling,
             device=device, out=out, maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size,
             memory=memory, watch=watch,
         )  # fmt: skip

@@ -91,7 +91,8 @@ def _table(outcome: "Outcome", found: Sequence[Standing]) -> "Table":
     title = f"PAFL x100, {outcome.definition()}, {outcome.run.manifest['request']['region']}: attribution on the "
     table = Table(title=f"{title}objects that decide", title_justify="left", box=None, padding=(0, 1, 0, 0))
     extra = _extra(outcome, found)
-    for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", "simple", "complex", *extra):
+    groups = [group for group in ("simple", "complex") if any(not math.isnan(vars(s)[group].value) for s in found)]
+    for name in ("rank", "method", "mean ± 95 %", "worst", "in bucket", *groups, *extra):
         left, wide = name in ("method", "in bucket"), name == "method"
         table.add_column(
             name, justify="left" if left else "right", overflow="fold", no_wrap=not wide, min_width=18 if wide else None
@@ -100,7 +101,7 @@ def _table(outcome: "Outcome", found: Sequence[Standing]) -> "Table":
         half = max(s.mean.high - s.mean.value, s.mean.value - s.mean.low)
         table.add_row(
             _rank(s, found), escape(s.method), f"{percent(s.mean.value)} ± {percent(half)}", percent(s.worst.value),
-            " ".join(s.worst_cell), percent(s.simple.value), percent(s.complex.value),
+            " ".join(s.worst_cell), *(percent(vars(s)[group].value) for group in groups),
             *(column.get(s.method, "") for column in extra.values()), style="dim" if s.control else None,
         )  # fmt: skip
     return table

@@ -1,4 +1,4 @@
-"""The ground-truth benchmark: every method on seven models whose reasoning is known, scored per image."""
+"""The ground-truth benchmark: every method on models whose reasoning is known, scored per image."""
 
 import itertools
 import time
@@ -14,14 +14,14 @@ from torch import Tensor
 
 from saliometer import results
 from saliometer.engine import device as devices
-from saliometer.engine import presets, shipped
+from saliometer.engine import presets
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Cost
 from saliometer.engine.costs import Metered
 from saliometer.engine.given import Given
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.own import OwnMethod
-from saliometer.engine.request import TASK, Request, default_folder, fixed
+from saliometer.engine.request import Request, default_folder, fixed
 from saliometer.engine.resolve import Asked, free, resolve
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks, repeatable, scores
@@ -31,7 +31,6 @@ from saliometer.engine.variants import variants
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.summary import Scores, Standing, oddities, problems, standings
-from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import PRIMARY, Explained, Samples, Watch
 
 METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
@@ -87,7 +86,8 @@ class Outcome:
 def bench(
     methods: Asked | Sequence[Asked] | Mapping[str, OwnMethod] = (),
     *,
-    settings: Iterable[str] = SETTINGS,
+    task: str = "textbox",
+    settings: Iterable[str] = (),
     per_bucket: int = 20,
     limit: int = 0,
     definitions: Iterable[str] = ("clean",),
@@ -110,13 +110,16 @@ def bench(
 ) -> Outcome:
     """Score methods against models whose reasoning is known, beside all known methods and the controls.
 
+    `task` is textbox, handmade, or a file of your own, `my_task.py`; without `settings` all of its settings are taken.
     A method is a name, `smooth_grad(draws=50)`, `file.py:name`, or a callable (model, images, targets) -> maps; a
     mapping gives callables names of their own. `preset` takes a paper's methods with its parameters: smerf, zhang or
     cose. With `budget`, methods that can are also scored at so many passes an image; with `seeds`, those that draw are
     also scored with other seeds of their own. `maps` names files of maps made elsewhere. `memory` is a limit in GiB.
     The same call with the same `out` goes on where it was.
     """
-    request = Request(tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling)
+    request = Request(
+        tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling, task
+    )
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
     if batch_size < 0:
         raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
@@ -126,7 +129,9 @@ def bench(
     if clash:
         raise ValueError(f"maps are named {', '.join(sorted(clash))} like a method: give them another name")
     place = devices.find(device)
-    shelf = Path(models) if models else shipped.FOLDER
+    if not request.known.trains and (models or retrain):
+        raise ValueError(f"the models of '{task}' are not trained: leave out --models and --retrain")
+    shelf = Path(models) if models else request.known.shelf
     met = fixed(request, None if retrain else shelf)
     folder = Path(out) if out else default_folder(request, met)
     run = Run(folder, vars(request), met)
@@ -135,7 +140,10 @@ def bench(
     if retrain:
         shelf = folder / "models"
         _retrain(request, shelf, place, watch)
-    run.manifest["models"] = {setting: _model_facts(setting, shelf) for setting in request.settings}
+    run.manifest["models"] = {setting: _model_facts(request, setting, shelf) for setting in request.settings}
+    run.manifest["counts"] = {setting: request.count(setting) for setting in request.settings}
+    if request.known.words:
+        run.manifest["words"] = dict(request.known.words)
     outcome = Outcome(run, [method.label for method in both])
     size = batch_size or (_fitting(request, shelf, place, memory) if memory else 0)
     _all_units(request, run, both, shelf, place, batch_size_of(run, place, size), watch, outcome)
@@ -146,8 +154,8 @@ def listed_methods(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, 
     return [methods] if isinstance(methods, str) or callable(methods) else list(methods)
 
 
-def _model_facts(setting: str, shelf: Path) -> dict[str, Any]:
-    card = shipped.card(setting, shelf)
+def _model_facts(request: Request, setting: str, shelf: Path) -> dict[str, Any]:
+    card = request.known.card(setting, shelf)
     return {name: card[name] for name in ("sha256", "accepted", "accuracy", "seed", "labelling", "sampler", "loss")}
 
 
@@ -155,7 +163,7 @@ def _fitting(request: Request, shelf: Path, place: torch.device, memory: float) 
     """The batch size at which every setting's model stays within so many GiB."""
     sizes = []
     for setting in request.settings:
-        model = shipped.load(setting, shelf)
+        model = request.known.load(setting, shelf)
         model.net.to(place)
         image = request.samples(Unit(setting, 0, 1), place).batch.images
         sizes.append(fitting(made(model.logits, image), place, memory))
@@ -207,7 +215,7 @@ def _all_units(
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
     loaded: dict[str, Metered] = {}
     for setting in dict.fromkeys(unit.setting for unit in todo):
-        model = shipped.load(setting, shelf)
+        model = request.known.load(setting, shelf)
         model.net.to(place).to(memory_format=devices.memory_format(place))
         loaded[setting] = Metered(model, place, batch_size, align=ALIGN)
     pace = {setting: _pace(answers, request, setting) for setting, answers in loaded.items()}
@@ -309,8 +317,8 @@ def _keep(
     answers: Answers, note: str,
 ) -> None:  # fmt: skip
     constant = {
-        "task": TASK, "setting": unit.setting, "model": answers.model.name, "method": method.row or method.label,
-        "target": request.target, "condition": method.condition,
+        "task": request.known.name, "setting": unit.setting, "model": answers.model.name,
+        "method": method.row or method.label, "target": request.target, "condition": method.condition,
     }  # fmt: skip
     blocks, said = [], remarks(explained, note)
     for score in itertools.chain(promise(explained, said), scores(

@@ -12,7 +12,6 @@ from torch import Tensor
 from saliometer.engine.request import Request
 from saliometer.engine.score import Failure
 from saliometer.maps import checked
-from saliometer.tasks.textbox import cycle
 from saliometer.types import Explained, Samples
 
 
@@ -57,7 +56,7 @@ class Given:
             if array.ndim < 3 or len(ids) != len(array) or not (real or array.dtype == np.bool_):
                 raise ValueError(
                     f"maps '{name}', {setting}: array of shape {array.shape} and type {array.dtype} for {len(ids)} "
-                    f"samples; wanted one map of numbers for each ({len(cycle(setting, 'test'))} buckets x per-bucket)"
+                    f"samples; wanted one map of numbers for each ({request.count(setting)})"
                 )
             arrays[setting] = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
             places[setting] = {str(sample): place for place, sample in enumerate(ids.tolist())}

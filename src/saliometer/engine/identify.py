@@ -15,7 +15,7 @@ from saliometer.engine import shipped
 from saliometer.engine.bench import ALIGN, batch_size_of, enlist, listed_methods
 from saliometer.engine.costs import Metered
 from saliometer.engine.own import OwnMethod
-from saliometer.engine.request import TASK, UNIT, Request, fixed
+from saliometer.engine.request import UNIT, Request, fixed
 from saliometer.engine.resolve import Asked, resolve
 from saliometer.engine.run import Run, Unit, key
 from saliometer.engine.score import Failure, Method, attributions, remarks
@@ -182,7 +182,7 @@ def shares(maps: Tensor, samples: Samples) -> tuple[dict[str, Tensor], list[str]
 
 def _keep(run: Run, unit: Unit, method: Method, model: str, samples: Samples, explained: Explained) -> None:
     constant = {
-        "task": TASK, "setting": unit.setting, "model": model, "method": method.label, "definition": DEFINITION,
+        "task": "textbox", "setting": unit.setting, "model": model, "method": method.label, "definition": DEFINITION,
         "region": REGION, "target": "predicted", "condition": "",
     }  # fmt: skip
     found, odd = shares(explained.maps, samples)

@@ -33,7 +33,7 @@ def load(place: str, kind: str = "method", wanted: str = "(model, images, target
     if not where or not name:
         raise ValueError(f"{kind} '{place}': wanted file.py:name or package.module:name")
     try:
-        module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+        module = from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{kind} '{place}': '{where}' does not import ({reason})") from error
@@ -46,7 +46,7 @@ def load(place: str, kind: str = "method", wanted: str = "(model, images, target
     return function  # type: ignore[no-any-return]
 
 
-def _from_file(path: Path) -> Any:
+def from_file(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"no file '{path}'")
     spec = importlib.util.spec_from_file_location(f"saliometer_own_{path.stem}", path)

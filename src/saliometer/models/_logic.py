@@ -20,26 +20,24 @@ def logic(rule: str, shapes: Tensor, side: int = 64) -> nn.Module:
     """A network of two classes; `shapes` (2, h, w) of 0 and 1, h and w odd, are found in images (N, 3, side, side)."""
     weights = torch.tensor(RULES[one_of("rule", rule, RULES)])
     count, height, width = shapes.shape
-    net = nn.Sequential(
-        OrderedDict(
-            conv1=nn.Conv2d(3, 1, 1),
-            relu1=nn.ReLU(),
-            conv2=nn.Conv2d(1, count, (height, width), padding=(height // 2, width // 2)),
-            relu2=nn.ReLU(),
-            pool=nn.AvgPool2d(side),
-            flatten=nn.Flatten(),
-            hidden=nn.Linear(count, 2),
-            relu3=nn.ReLU(),
-            output=nn.Linear(2, 2),
-        )
+    layers = OrderedDict[str, nn.Module](
+        conv1=nn.Conv2d(3, 1, 1),
+        relu1=nn.ReLU(),
+        conv2=nn.Conv2d(1, count, (height, width), padding=(height // 2, width // 2)),
+        relu2=nn.ReLU(),
+        pool=nn.AvgPool2d(side),
+        flatten=nn.Flatten(),
+        hidden=nn.Linear(count, 2),
+        relu3=nn.ReLU(),
+        output=nn.Linear(2, 2),
     )
     pixels = shapes.sum((1, 2))
     output = 2 * MARGIN * torch.stack((-weights, weights))
-    _set(net.conv1, torch.ones(1, 3, 1, 1), torch.tensor([-2.0]))
-    _set(net.conv2, 2 * shapes[:, None], 1 - 2 * pixels)  # all but one pixel give -1
-    _set(net.hidden, torch.full((2, count), float(side * side)), torch.tensor([0.0, -1.0]))
-    _set(net.output, output, torch.tensor([MARGIN, -MARGIN]))
-    return net.eval().requires_grad_(False)
+    _set(layers["conv1"], torch.ones(1, 3, 1, 1), torch.tensor([-2.0]))
+    _set(layers["conv2"], 2 * shapes[:, None], 1 - 2 * pixels)  # all but one pixel give -1
+    _set(layers["hidden"], torch.full((2, count), float(side * side)), torch.tensor([0.0, -1.0]))
+    _set(layers["output"], output, torch.tensor([MARGIN, -MARGIN]))
+    return nn.Sequential(layers).eval().requires_grad_(False)
 
 
 def _set(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:

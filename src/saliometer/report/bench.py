@@ -34,7 +34,7 @@ def book(run: Run) -> Book:
     views = _views(run, rows)
     first = views[0]
     definitions = [view.definition for view in views]
-    samples, places = _samples(rows, len(first.methods) * _columns(rows))
+    samples, places = _samples(run, rows, len(first.methods) * _columns(rows))
     progress = facts.progress(run)
     return Book(
         kind="bench",
@@ -55,7 +55,7 @@ def book(run: Run) -> Book:
         warnings=problems(rows),
         failed=facts.failed(run),
         costs=facts.costs(run),
-        terms=words.terms(run.manifest["request"]["region"], definitions),
+        terms=words.terms(run, definitions),
         versions=run.manifest["versions"],
     )
 
@@ -96,7 +96,7 @@ def _columns(rows: pa.Table) -> int:
     return len(scored.select(["metric", "definition"]).group_by(["metric", "definition"]).aggregate([]))
 
 
-def _samples(rows: pa.Table, each: int) -> tuple[list[Sample], dict[str, int]]:
+def _samples(run: Run, rows: pa.Table, each: int) -> tuple[list[Sample], dict[str, int]]:
     """Images in their order, and where each is; the first of every bucket where a page cannot hold all."""
     found = rows.select(["setting", "bucket", "sample"]).group_by(["setting", "bucket", "sample"], use_threads=False)
     told = found.aggregate([]).to_pylist()
@@ -109,7 +109,7 @@ def _samples(rows: pa.Table, each: int) -> tuple[list[Sample], dict[str, int]]:
         seen[cell] += 1
         if seen[cell] <= most:
             places[f"{one['setting']} {one['sample']}"] = len(samples)
-            samples.append(Sample(f"{one['setting']} {one['sample']}", f"{cell[0]}: {words.bucket(cell[1])}"))
+            samples.append(Sample(f"{one['setting']} {one['sample']}", f"{cell[0]}: {words.bucket(cell[1], run)}"))
     return samples, places
 
 
@@ -159,7 +159,7 @@ def _parts(view: View, scores: Scores, methods: Sequence[str]) -> list[Head]:
     named: dict[str, Cell] = {}
     for method, cell in worst.cells.items():
         setting, bucket = cells_.get(method, ("", ""))
-        note = f"{setting}: {words.bucket(bucket)}" if setting else ""
+        note = f"{setting}: {words.bucket(bucket, view.run)}" if setting else ""
         named[method] = Cell(**(vars(cell) | {"note": note}))
     return [*found, Head(**(vars(worst) | {"cells": named}))]
 

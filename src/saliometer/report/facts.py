@@ -129,7 +129,13 @@ def provenance(run: Run) -> list[tuple[str, list[str]]]:
         ("Device", [f"{device}, batches of {size}" for device, size in manifest.get("batches", {}).items()]),
         ("Request", [f"{name}: {value}" for name, value in manifest["request"].items()]),
         ("Seed", [str(manifest["request"]["seed"])]),
-        ("Task", [f"{fixed['task']}, sampler {fixed['sampler']}, glyphs {fixed['glyphs']}"]),
+        (
+            "Task",
+            [
+                f"{fixed['task']}, sampler {fixed['sampler']}"
+                + (f", glyphs {fixed['glyphs']}" if "glyphs" in fixed else "")
+            ],
+        ),
         ("Model weights (SHA-256)", [f"{setting} {digest}" for setting, digest in fixed["weights"].items()]),
         ("Model passes", [f"{passes:,} images through a network"]),
         ("Methods", [f"{name}: {facts['key'][:16]}" for name, facts in manifest["methods"].items()]),

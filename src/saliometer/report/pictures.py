@@ -37,7 +37,7 @@ def of_bench(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
             label, target = int(scene["labels"][i]), int(scene["targets"][i])
             explains = f"; explains class {target}" if target != label else ""
             places.append(samples[f"{setting} {scene['ids'][i]}"])
-            captions.append(f"{bucket(str(scene['buckets'][i]))} (class {label}{explains})")
+            captions.append(f"{bucket(str(scene['buckets'][i]), run)} (class {label}{explains})")
             outlines.append(_boxes(scene["boxes"][i], scene["roles"][i]))
     photos = np.concatenate([scene["images"][shown] for _, scene, shown in kept])[..., None]
     maps = {}

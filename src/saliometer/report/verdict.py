@@ -23,7 +23,7 @@ decide
 WORST = """
 {% set first = leaders[0] %}
 In {{ "its worst bucket" if leaders | length == 1 else first.method ~ "’s worst bucket" }}
-({{ first.worst_cell[0] }}, images that show {{ first.worst_cell[1] | bucket }}) that falls to
+({{ first.worst_cell[0] }}, images that show {{ first.worst_cell[1] | bucket(run) }}) that falls to
 {{ first.worst.value | percent }}&nbsp;%
 {%- if not floors %}, and there was no control to compare with
 {%- elif not unbeaten %}; every ranked method beats the controls {{ floors | join(" and ") }}
@@ -52,7 +52,7 @@ def sentences(view: View) -> list[Markup]:
     )
     floors = [m for m in view.controls if kind(m) in FLOOR_WORDS and m in view.primary.methods]
     unbeaten = [_no_better(control, methods) for control, methods in view.unbeaten().items()]
-    return [lead, fill(WORST, leaders=leaders, floors=floors, unbeaten=unbeaten)]
+    return [lead, fill(WORST, leaders=leaders, floors=floors, unbeaten=unbeaten, run=view.run)]
 
 
 def _nobody(view: View) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from saliometer import registry
+from saliometer.engine.run import Run
 from saliometer.report.book import Term
 
 
@@ -64,9 +65,25 @@ DEFINITIONS = {
 }
 
 
-def bucket(number: str) -> str:
-    """What images of a bucket show."""
-    return BUCKETS.get(number, f"bucket {number}")
+SOURCE = "Kim, Plumb and Talwalkar, “Sanity Simulations for Saliency Methods”, ICML 2022."
+
+
+def bucket(number: str, run: Run) -> str:
+    """What images of a bucket show; a run of another task than TextBox keeps its own words."""
+    known: dict[str, str] = run.manifest["words"]["buckets"] if "words" in run.manifest else BUCKETS
+    return known.get(number, f"bucket {number}")
+
+
+def rule(setting: str, run: Run) -> str:
+    """By what a setting's images are labelled."""
+    if "words" in run.manifest:
+        return str(run.manifest["words"]["settings"].get(setting, "")).rstrip(".")
+    return SETTINGS[setting].rule if setting in SETTINGS else ""
+
+
+def question(setting: str, run: Run) -> str:
+    """What a model answers; its rule, where that is not TextBox's."""
+    return SETTINGS[setting].question if setting in SETTINGS and "words" not in run.manifest else rule(setting, run)
 
 
 def kind(method: str) -> str:
@@ -79,13 +96,17 @@ def listed(names: list[str], most: int = 4) -> list[str]:
     return names if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"]
 
 
-def terms(region: str, definitions: Sequence[str]) -> list[Term]:
+def terms(run: Run, definitions: Sequence[str]) -> list[Term]:
     """What a benchmark's page speaks of."""
     formula = {name: entry.facts.formula for name, entry in registry.metrics.items()}
+    region, told = run.manifest["request"]["region"], run.manifest.get("words")
+    shown = "a letter (A, B or none), the large Box1 or not, and the small Box2 or not: twelve buckets"
+    if told:
+        shown = f"some of its objects, {', '.join(told['objects'])}: {len(told['buckets'])} buckets"
     return [
         Term(
             "Buckets",
-            "An image shows a letter (A, B or none), the large Box1 or not, and the small Box2 or not: twelve buckets. "
+            f"An image shows {shown}. "
             "In each setting one rule decides the class, so for each image some objects are primary (they decide) and "
             f"others secondary (they play no part). An object counts as {REGIONS[region]}. Write a for what a "
             "definition reads from the map at a pixel; it is never negative.",
@@ -122,5 +143,5 @@ def terms(region: str, definitions: Sequence[str]) -> list[Term]:
         *(Term(name, text, here=name in definitions) for name, text in DEFINITIONS.items()),
         *(Term(f"Region {name}", f"An object counts as {text}.", here=name == region) for name, text in REGIONS.items()),
         *(Term(f"Control {name}", f"{text[0].upper()}{text[1:]}.") for name, text in CONTROLS.items()),
-        Term("Source", "Kim, Plumb and Talwalkar, “Sanity Simulations for Saliency Methods”, ICML 2022."),
+        Term("Source", SOURCE, here=not told),
     ]

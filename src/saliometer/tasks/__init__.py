@@ -3,7 +3,20 @@
 from saliometer.tasks._backgrounds import black, natural, noise
 from saliometer.tasks._rules import Decided, Kind, Object, Shown
 from saliometer.tasks._shapes import (
-    BLUE, GREEN, GREY, RED, WHITE, YELLOW, anywhere, cross, disc, left, right, ring, square, triangle,
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    WHITE,
+    YELLOW,
+    anywhere,
+    cross,
+    disc,
+    left,
+    right,
+    ring,
+    square,
+    triangle,
 )  # fmt: skip
 from saliometer.tasks._task import Task
 

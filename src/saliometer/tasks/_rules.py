@@ -111,13 +111,15 @@ def roles(shown: Shown, said: Decided) -> list[int]:
 def decided(setting: str, rule: Rule, buckets: Mapping[int, Shown], classes: int) -> dict[int, Decided]:
     """The buckets with a label and what the rule says of each; refused where it contradicts itself."""
     said = {number: rule(dict(shown)) for number, shown in buckets.items()}
-    again = {number: rule(dict(buckets[number])) for number in reversed(buckets)}
+    again = {number: rule(dict(buckets[number])) for number in reversed(list(buckets))}
     where = {number: f"setting '{setting}', bucket {number} ({called(shown)})" for number, shown in buckets.items()}
     for number, one in said.items():
         if one is not None and not isinstance(one, Decided):
             raise ValueError(f"{where[number]}: the rule gives {type(one).__name__}, wanted Decided or None")
         if one != again[number]:
-            raise ValueError(f"{where[number]}: the rule says {one}, and then {again[number]}; wanted the same each time")
+            raise ValueError(
+                f"{where[number]}: the rule says {one}, and then {again[number]}; wanted the same each time"
+            )
         if one is not None:
             _check_one(where[number], buckets[number], one, classes)
     found = {number: one for number, one in said.items() if one is not None}

@@ -7,15 +7,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 
 import torch
 from torch import Tensor
 
 from saliometer.registry import one_of
-from saliometer.seeds import fork, forks
+from saliometer.seeds import fork, forks, uniform
 from saliometer.tasks._backgrounds import SPLITS, Behind
 from saliometer.tasks._backgrounds import background as named
-from saliometer.tasks._rules import Decided, Object, Rule, called, check_objects, decided, edits, roles, shown_in
+from saliometer.tasks._rules import (
+    PROBES,
+    Decided,
+    Object,
+    Rule,
+    called,
+    check_objects,
+    decided,
+    edits,
+    roles,
+    shown_in,
+)  # fmt: skip
 from saliometer.tasks._stage import Stage, placed
 from saliometer.types import Batch, Samples
 
@@ -123,7 +135,9 @@ class Task:
     def counterfactuals(
         self, setting: str, number: int, count: int, seed: int, device: str = "cpu"
     ) -> Iterator[tuple[str, Stage, Stage]]:
-        """(object, before, after) for every edit of a bucket that leads to a defined one: fresh images, all else kept."""
+        """(object, before, after) for every edit of a bucket that leads to a defined one: fresh images, all else kept.
+
+        An object that changes its kind stays where it was, as far as its new place allows."""
         defined = self.reasonings(setting)
         for thing, after in edits(self.buckets, number):
             if after not in defined:
@@ -137,6 +151,19 @@ class Task:
                 Stage(self._objects, b, corners, seeds, behind) for b, corners in zip(both, places, strict=True)
             )
             yield thing, before, later
+
+    def digest(self, setting: str) -> str:
+        """Of all that decides the images of a setting, their labels and what is said of their objects."""
+        probes = forks(fork("probe"), torch.arange(PROBES))
+        draws = uniform(probes, "draws", 2)
+        told: list[object] = [self.classes, self.gap, sorted((n, repr(s)) for n, s in self.reasonings(setting).items())]
+        for thing in self.objects:
+            for word, kind in thing.every.items():
+                places = kind.place(draws, kind.room).tolist()
+                told.append((thing.name, word, kind.shape.tolist(), tuple(kind.colour), places))
+        behind = self._behind("test")
+        told.append(behind(probes[:2]).double().sum((2, 3)).tolist() if behind else "black")
+        return sha256(repr(told).encode()).hexdigest()
 
     @property
     def _objects(self) -> tuple[Object, ...]:

@@ -29,7 +29,7 @@ def any_there(shown: Shown) -> Decided:
 
 
 def one_there(shown: Shown) -> Decided:
-    """1 if just one of cross and ring is there; where both are, taking out either would change the label: both decide."""
+    """1 if just one of cross and ring is there; where both are, taking out either changes the label: both decide."""
     there = [name for name in ("cross", "ring") if shown[name]]
     return Decided(int(len(there) == 1), by=there)
 

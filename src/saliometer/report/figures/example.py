@@ -5,15 +5,15 @@ from saliometer.report.figures._names import name
 from saliometer.report.figures._pictures import PRIMARY, SECONDARY, scenes
 from saliometer.report.templates import fill
 from saliometer.report.view import View
-from saliometer.report.words import SETTINGS, kind
+from saliometer.report.words import kind, rule
 
 TEMPLATE = """
-<p class="note">Model {{ setting }} was trained so that one rule decides: {{ rule }}. So we know where a
+<p class="note">Model {{ setting }} was made so that one rule decides: {{ rule }}. So we know where a
 map of it should point: at the <b class="on-primary">solid outline</b>, not at the
 <b class="on-secondary">dashed</b> ones.</p>
 <div class="example" style="--outlines:url('{{ scene.outlines }}')">
-<figure><span class="map"><img src="{{ scene.image }}" alt="image of {{ scene.bucket | bucket }}"></span>
-<figcaption><b>the image</b><small>{{ scene.bucket | bucket }}</small></figcaption></figure>
+<figure><span class="map"><img src="{{ scene.image }}" alt="image of {{ scene.bucket | bucket(run) }}"></span>
+<figcaption><b>the image</b><small>{{ scene.bucket | bucket(run) }}</small></figcaption></figure>
 {% for label, map in maps %}
 <figure><span class="map"><img src="{{ map.picture }}" alt="map of {{ map.method }}"></span>
 <figcaption>{{ label }}<small><b class="on-primary">{{ map.pafl | percent }}&nbsp;%</b> on what decides,
@@ -31,8 +31,8 @@ def example(view: View) -> Drawing | None:
         both = [scene for scene in scenes(view, setting, chosen) if {PRIMARY, SECONDARY} <= scene.roles]
         if both:
             maps = [(name(view, map.method), map) for map in both[-1].maps if map.picture]
-            rule = SETTINGS[setting].rule if setting in SETTINGS else ""
-            return Drawing(html=fill(TEMPLATE, setting=setting, rule=rule, scene=both[-1], maps=maps))
+            told = {"setting": setting, "rule": rule(setting, view.run), "scene": both[-1], "maps": maps}
+            return Drawing(html=fill(TEMPLATE, run=view.run, **told))
     return None
 
 

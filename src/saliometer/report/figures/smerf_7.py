@@ -5,7 +5,7 @@ from typing import Any
 from saliometer.report.figures import Chart, Drawing, figure
 from saliometer.report.figures._panels import NAMES, NARROW, methods_down, names
 from saliometer.report.view import View
-from saliometer.report.words import SETTINGS
+from saliometer.report.words import question
 from saliometer.summary import Verdict
 
 ROW, TOPS = 32, {False: 34, True: 84}  # settings stand upright on a phone
@@ -31,7 +31,7 @@ def smerf_7(view: View) -> Drawing | None:
     rows = [_told(view.methods[row], settings[place], verdict) for (place, row), verdict in found.items()]
     height = TOPS[True] + 8 + ROW * len(view.methods)
     told = f"Buckets in which a method succeeds, {len(view.methods)} methods by {len(settings)} settings"
-    asked = "; ".join(f"{s}: {SETTINGS[s].question}" for s in settings if s in SETTINGS)
+    asked = "; ".join(f"{s}: {question(s, view.run)}" for s in settings)
     return Drawing(f"{NOTE}{asked}", [Chart(_option(view, settings, found), rows, told, height)])
 
 

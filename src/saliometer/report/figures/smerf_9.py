@@ -5,7 +5,7 @@ from saliometer.report.figures._names import name
 from saliometer.report.figures._pictures import Scene, scenes
 from saliometer.report.templates import fill
 from saliometer.report.view import View
-from saliometer.report.words import SETTINGS, kind
+from saliometer.report.words import kind, question
 from saliometer.studies._smerf_paper import SHORT
 
 BUCKETS = ("8", "9", "11", "12")  # A and B, with Box1, and with both boxes
@@ -20,14 +20,14 @@ Below each map: its <b class="on-primary">PAFL</b> and <b class="on-secondary">S
 {% for setting, question in settings %}<th>{{ setting }}<small>{{ question }}</small></th>{% endfor %}
 </tr></thead><tbody>
 {% for bucket, cells in rows %}
-<tr><th scope="row" class="left">{{ bucket | bucket }}</th>
+<tr><th scope="row" class="left">{{ bucket | bucket(run) }}</th>
 {% if same %}
-<td><span class="map none"><img src="{{ cells[0].image }}" alt="image of {{ bucket | bucket }}"></span></td>
+<td><span class="map none"><img src="{{ cells[0].image }}" alt="image of {{ bucket | bucket(run) }}"></span></td>
 {% endif %}
 {% for scene in cells %}
 <td style="--outlines:url('{{ scene.outlines }}')">
 {% if not same %}
-<span class="map none"><img src="{{ scene.image }}" alt="image of {{ bucket | bucket }}"></span>
+<span class="map none"><img src="{{ scene.image }}" alt="image of {{ bucket | bucket(run) }}"></span>
 {% endif %}
 {% set map = scene.maps[0] %}
 <span class="map"><img src="{{ map.picture }}" alt="map of {{ map.method }}"></span>
@@ -42,8 +42,8 @@ Below each map: its <b class="on-primary">PAFL</b> and <b class="on-secondary">S
 
 @figure("The same kind of image through every model", of="bench", order=80, once=True, paper="SMERF Figure 9")
 def smerf_9(view: View) -> Drawing | None:
-    """None where fewer than two models have a map of such an image."""
-    method = _chosen(view)
+    """None where fewer than two models have a map of such an image, or the images are not TextBox's."""
+    method = _chosen(view) if "words" not in view.run.manifest else ""
     shown = {setting: _by_bucket(view, setting, method) for setting in view.settings} if method else {}
     shown = {setting: kept for setting, kept in shown.items() if kept}
     buckets = [bucket for bucket in BUCKETS if all(bucket in kept for kept in shown.values())]
@@ -51,8 +51,8 @@ def smerf_9(view: View) -> Drawing | None:
         return None
     rows = [(bucket, [kept[bucket] for kept in shown.values()]) for bucket in buckets]
     same = all(len({scene.image for scene in cells}) == 1 for _, cells in rows)
-    settings = [(s, SETTINGS[s].question if s in SETTINGS else "") for s in shown]
-    return Drawing(html=fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same))
+    settings = [(s, question(s, view.run)) for s in shown]
+    return Drawing(html=fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same, run=view.run))
 
 
 def _chosen(view: View) -> str:

@@ -1,0 +1,99 @@
+"""A task as the engine sees it: ours by name, or one of the user's from a file."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from saliometer.engine import handmade, shipped
+from saliometer.engine.own import from_file
+from saliometer.engine.run import key
+from saliometer.engine.trained import Trained
+from saliometer.registry import one_of
+from saliometer.tasks import Task, textbox
+from saliometer.tasks import handmade as handmade_task
+from saliometer.tasks._glyphs import glyphs
+from saliometer.types import Model, Samples
+
+OURS = ("textbox", "handmade")
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is measured on: images with their truth, and models whose reasoning is known."""
+
+    name: str  # what rows call it
+    version: str
+    settings: tuple[str, ...]
+    cycle: Callable[[str, str], tuple[int, ...]]  # (setting, split) -> the buckets a stream goes round in
+    samples: Callable[..., Samples]
+    load: Callable[[str, Path], Model]  # (setting, folder of models)
+    card: Callable[[str, Path], dict[str, Any]]
+    shelf: Path  # where its models lie unless told otherwise
+    options: tuple[str, ...] = ()  # of a request, that its samples take
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # what else decides its images
+    words: Mapping[str, Any] = field(default_factory=dict)  # for a report, where it has none of its own
+    task: Task | None = None  # what it is made of, where that is not TextBox
+    trains: bool = True  # whether its models are trained
+
+
+def known(name: str) -> Known:
+    """The task of that name, or the one that a file `my_task.py` calls TASK."""
+    if name.endswith(".py"):
+        return _own(name, _digest(name))  # read again when the file changes
+    return _ours(one_of("task", name, OURS))
+
+
+@lru_cache
+def _ours(name: str) -> Known:
+    if name == "handmade":
+        made = handmade_task.TASK
+        return _of(made, handmade.load, handmade.card, Path(), made.version, trains=False)
+    return Known(
+        "textbox", textbox.VERSION, textbox.SETTINGS, textbox.cycle, textbox.textbox, shipped.load, shipped.card,
+        shipped.FOLDER, ("sampler", "labelling"), {"glyphs": key(glyphs().tolist())[:16]},
+    )  # fmt: skip
+
+
+@lru_cache
+def _own(path: str, digest: str) -> Known:
+    task = getattr(_imported(path), "TASK", None)
+    if not isinstance(task, Task):
+        came = "none" if task is None else type(task).__name__
+        raise ValueError(f"task '{path}': wanted a file that says TASK = Task(...), its TASK is {came}")
+    if task.name in OURS:
+        raise ValueError(f"task '{path}' is named '{task.name}' like one of ours: give it another name")
+    models = Trained(task, path)
+    version = key(*(task.digest(setting) for setting in task.settings))[:12]
+    return _of(task, models.load, models.card, Path("runs") / "models" / task.name, f"{task.name} {version}")
+
+
+def _imported(path: str) -> Any:
+    try:
+        return from_file(Path(path))
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"task '{path}' does not import ({type(error).__name__}: {error})") from error
+
+
+def _digest(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ValueError(f"task '{path}': cannot read the file ({error.strerror})") from error
+
+
+def _of(
+    task: Task, load: Callable[[str, Path], Model], card: Callable[[str, Path], dict[str, Any]], shelf: Path,
+    version: str, trains: bool = True,
+) -> Known:  # fmt: skip
+    words = {
+        "objects": list(task.things),
+        "buckets": {str(number): task.called(number) for number in task.buckets},
+        "settings": {setting: task.told(setting) for setting in task.settings},
+    }
+    return Known(
+        task.name, version, task.settings, task.cycle, task.samples, load, card, shelf, words=words, task=task,
+        trains=trains,
+    )  # fmt: skip
