@@ -28,9 +28,15 @@ def progress(run: Run) -> Progress:
     request, unit = run.manifest["request"], run.manifest["fixed"]["unit"]
     counts = [words.SETTINGS[setting].buckets * request["per_bucket"] for setting in request["settings"]]
     counts = [min(count, request["limit"] or count) for count in counts]
-    units = sum(-(-count // unit) for count in counts)
+    models = [max(1, _models(run, setting)) for setting in request["settings"]]
+    units = sum(-(-count // unit) * several for count, several in zip(counts, models, strict=True))
     failed = sum(len(tracebacks) for tracebacks in run.failures().values())
     return Progress(len(list(run.parts())), failed, units * len(run.counted))
+
+
+def _models(run: Run, setting: str) -> int:
+    """How many models of a setting the run explains; their files are named SETTING or SETTING.what.else."""
+    return sum(name.partition(".")[0] == setting for name in run.manifest["fixed"]["weights"])
 
 
 def failed(run: Run) -> list[Failed]:
