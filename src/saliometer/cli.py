@@ -31,6 +31,21 @@ Limit = Annotated[int, typer.Option(help="At most this many samples (of each set
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Sampler = Annotated[str, typer.Option(help="disjoint, or authors (objects may overlap).")]
 Labelling = Annotated[str, typer.Option(help="paper, or authors (box branch of the CR settings inverted).")]
+Background = Annotated[
+    str,
+    typer.Option(
+        help="Behind the objects: black, noise, natural (pieces of the few photographs that installed packages carry), "
+        "natural:FOLDER, or your own as `file.py:name`. `natural(photographs=shared)`: train and test share them."
+    ),
+]
+Arch = Annotated[
+    str,
+    typer.Option(
+        help="Another network than the setting's own: alexnet, vgg16, `vgg16(frozen=true)` (ImageNet's features), "
+        "resnet18, vit_small."
+    ),
+]
+Robust = Annotated[bool, typer.Option("--robust", help="Models trained further on attacked images (PGD).")]
 Resize = Annotated[
     int,
     typer.Option(help="The shorter side before the centre is cut out; 0 as the weights have it, --size for no cut."),
@@ -105,7 +120,15 @@ def bench(
     export_images: Annotated[
         Path | None, typer.Option(help="Write images, targets, ids and models to this folder instead of scoring.")
     ] = None,
-    models: Annotated[Path | None, typer.Option(help="A folder of models that `saliometer train` wrote.")] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="A folder of models that `saliometer train` wrote; all seeds there are taken.")
+    ] = None,
+    background: Background = "black",
+    arch: Arch = "",
+    robust: Robust = False,
+    model_seed: Annotated[
+        list[int], typer.Option(help="Only the models trained with this seed; repeat for several.")
+    ] = [],  # noqa: B006
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train the models anew instead of using the shipped ones.")
     ] = False,
@@ -135,7 +158,8 @@ def bench(
 
     settings, definitions = tuple(setting), tuple(definition)
     if export_images:
-        if method or preset or maps or out or models or retrain or task != "textbox":
+        usual = not (models or retrain or arch or robust) and background == "black" and task == "textbox"
+        if method or preset or maps or out or not usual:
             raise ValueError(
                 "--export-images writes the shipped benchmark and scores nothing: leave out --method, "
                 "--preset, --out, --models, --retrain and --task"
@@ -154,9 +178,10 @@ def bench(
     with progress() as watch:
         outcome = run_bench(
             method, task=task, preset=preset, budget=budget, seeds=seeds, settings=settings, per_bucket=per_bucket,
-            limit=limit, definitions=definitions, region=region, target=target, seed=seed, sampler=sampler, labelling=labelling,
-            device=device, out=out, maps=_named_files(maps), models=models, retrain=retrain, batch_size=batch_size,
-            memory=memory, watch=watch,
+            limit=limit, definitions=definitions, region=region, target=target, seed=seed, sampler=sampler,
+            labelling=labelling, device=device, out=out, maps=_named_files(maps), models=models, background=background,
+            arch=arch, robust=robust, model_seeds=model_seed, retrain=retrain, batch_size=batch_size, memory=memory,
+            watch=watch,
         )  # fmt: skip
     from saliometer.report.page import write as write_report
     from saliometer.show import as_dict, show
@@ -415,14 +440,20 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 def train(
     task: Annotated[str, typer.Argument(help="The task to train on: textbox.")] = "textbox",
     setting: Settings = [],  # noqa: B006
+    background: Background = "black",
+    arch: Arch = "",
+    robust: Robust = False,
+    weights: Annotated[
+        Path | None, typer.Option(help="ImageNet weights of VGG16, for `--arch 'vgg16(frozen=true)'`.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     loss: Annotated[str, typer.Option(help="cross_entropy, or clipped (the authors').")] = "cross_entropy",
     labelling: Labelling = "paper",
     sampler: Sampler = "disjoint",
     epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
-    batch: Annotated[int, typer.Option(help="Images a step.")] = 512,
-    rate: Annotated[float, typer.Option(help="Adam's learning rate at the start.")] = 1e-3,
+    batch: Annotated[int | None, typer.Option(help="Images a step; 512, or 256 for a robust model.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Adam's learning rate at the start, by default 1e-3.")] = None,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,
     out: Annotated[Path, typer.Option(help="Where weights and cards go; the same command goes on there.")] = Path(
@@ -433,27 +464,34 @@ def train(
     """Train the benchmark's models at the paper's sizes, until the acceptance rule holds.
 
     Weights are kept as safetensors with a card beside them: sizes, seed, versions, hash, accuracy and reliance.
+
+    - `saliometer train textbox --background noise --seed 1` writes runs/models/SETTING.noise.seed1.safetensors;
+    - `saliometer train textbox --arch alexnet`, `--robust` and `--background natural:photos/` go together as you like;
+    - `saliometer bench --models runs/models --background noise` then explains every seed that is there.
     """
     from saliometer import registry
+    from saliometer.engine.condition import Condition
     from saliometer.engine.device import find
-    from saliometer.engine.train import train as fit
+    from saliometer.engine.robust import trained
     from saliometer.progress import progress
     from saliometer.registry import one_of
     from saliometer.tasks.textbox import SETTINGS
 
     one_of("task", task, registry.tasks)
     chosen = [one_of("setting", name, SETTINGS) for name in setting] or list(SETTINGS)
-    place = str(find(device))
+    place, condition = str(find(device)), Condition(background, arch, robust)
     cards: dict[str, Any] = {}
     for name in chosen:
         with progress() as watch:
-            cards[name] = fit(
-                name, out, seed=seed, device=place, loss=loss, labelling=labelling, sampler=sampler, epochs=epochs,
-                batch=batch, rate=rate, limit=limit, restarts=restarts, watch=watch,
+            cards[name] = trained(
+                name, out, condition=condition, weights=weights, seed=seed, device=place, loss=loss,
+                labelling=labelling, sampler=sampler, epochs=epochs, batch=batch, rate=rate, limit=limit,
+                restarts=restarts, watch=watch,
             )  # fmt: skip
         if not as_json:
             verdict = "accepted" if cards[name]["accepted"] else "NOT accepted"
-            print(f"{name}: {verdict}, accuracy {cards[name]['accuracy']:.4f}; {out / name}.safetensors and .json")
+            kept = out / condition.stem(name, seed)
+            print(f"{name}: {verdict}, accuracy {cards[name]['accuracy']:.4f}; {kept}.safetensors and .json")
     if as_json:
         print(json.dumps(cards, indent=1))
     if not all(card["accepted"] for card in cards.values()):

@@ -31,6 +31,11 @@ NOTE = (
     "told apart by it."
 )
 
+MODELS = (
+    "Of up to {} models of a setting: the mean is over all of them, its ± over images. Over models: half of the 95 % "
+    "interval for other trainings of the same networks (Student's t)."
+)
+
 
 def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}"
@@ -53,6 +58,9 @@ def show(outcome: "Outcome", page: Path | None) -> None:
     if view:
         console.print(_table(outcome, view.standings))
         console.print(f"[dim]{NOTE}[/dim]", highlight=False, soft_wrap=True)
+        if several := outcome.over_models():
+            count = max(one.count for one in several.values())
+            console.print(f"[dim]{MODELS.format(count)}[/dim]", highlight=False, soft_wrap=True)
     show_end(outcome, page, console)
 
 
@@ -146,6 +154,8 @@ def _extra(outcome: "Outcome", found: Sequence[Standing]) -> dict[str, dict[str,
         scores = [own, *(outcome.under(seed) for seed in seeds)]
         drawn = set(own).intersection(*scores)
         columns["seed ±"] = {m: percent(statistics.stdev(one[m] for one in scores)) for m in drawn}
+    if several := outcome.over_models():
+        columns["over models"] = {m: f"± {percent(one.models.high - one.models.value)}" for m, one in several.items()}
     return columns
 
 
@@ -177,6 +187,10 @@ def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
         "conditions": {
             name: {method: plain(value) for method, value in outcome.under(name).items()}
             for name in (outcome.conditions() if found else ())
+        },
+        "over_models": {
+            method: {name: plain(value) for name, value in vars(one).items()}
+            for method, one in (outcome.over_models() if found else {}).items()
         },
         "failed": outcome.failed,
         "left_out": outcome.left_out,

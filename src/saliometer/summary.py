@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.stats import t as student
 
 from saliometer.registry import metrics
 from saliometer.seeds import fork
@@ -62,6 +63,8 @@ class Scores:
         chosen = rows.filter(reduce(operator.and_, (pc.field(name) == value for name, value in wanted.items())))
         column = {name: chosen[name].to_pylist() for name in ("setting", "bucket", "sample", "method")}
         value = chosen["value"].to_numpy()
+        if any(len(models) > 1 for models in models_of(chosen).values()):
+            column, value = _mean_of_models(column, value)
         self.metric, self.definition, self.resamples, self.seed = metric, definition, resamples, seed
         self.methods = sorted(set(column["method"]))
         by_cell: dict[Cell, dict[str, dict[str, float]]] = {}
@@ -131,6 +134,23 @@ class Scores:
         return not any(np.isnan(array[:, place]).any() for array in self.values.values())
 
 
+def models_of(rows: pa.Table) -> dict[str, list[str]]:
+    """setting -> its models, in the order of rows."""
+    found: dict[str, list[str]] = {}
+    for pair in rows.select(["setting", "model"]).group_by(["setting", "model"]).aggregate([]).to_pylist():
+        found.setdefault(pair["setting"], []).append(pair["model"])
+    return found
+
+
+def _mean_of_models(column: dict[str, list[str]], value: Floats) -> tuple[dict[str, list[str]], Floats]:
+    """One value for each image and method: the mean over the setting's models that have one."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for one, number in zip(zip(*column.values(), strict=True), value, strict=True):
+        found.setdefault(one, []).append(number)
+    means = np.array([_nanmean(np.array(numbers)) if len(numbers) > 1 else numbers[0] for numbers in found.values()])
+    return dict(zip(column, map(list, zip(*found, strict=True)), strict=True)), means
+
+
 def _natural(sample: str) -> tuple[int, str]:
     """test-9 before test-10: resamples must not depend on the order of rows."""
     return len(sample), sample
@@ -175,6 +195,64 @@ def _standing(scores: Scores, method: str, control: bool) -> Standing:
     worst = [scores.estimate(method, scores.of(group), lowest) for group in GROUPS]
     cell = ("", "") if np.isnan(means).all() else scores.cells[int(extreme(means))]
     return Standing(method, 0, control, scores.complete(method), mean, simple, complex_, worst[0], cell, *worst[1:])
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """A mean over all models, with the interval over images for these models, and that over models."""
+
+    images: Estimate
+    models: Estimate  # Student's t of the models' means, each setting's by themselves; NaN with one model each
+    spread: float  # the standard deviation between models of one setting, pooled
+    count: int  # of models in the setting that has the most
+
+
+def over_models(
+    rows: pa.Table, metric: str, definition: str, group: str = "all", resamples: int = RESAMPLES
+) -> dict[str, Uncertain]:
+    """method -> how sure its mean is; {} where every setting has one model.
+
+    Models of different settings were trained apart, so their variances add, weighed by the settings' buckets; degrees
+    of freedom after Welch and Satterthwaite.
+    """
+    models = models_of(rows)
+    if max(map(len, models.values()), default=0) < 2:
+        return {}
+    whole = Scores(rows, metric, definition, resamples)
+    places = whole.of(group)
+    shares = {s: sum(whole.cells[place][0] == s for place in places) / len(places) for s in models}
+    each = {
+        setting: [Scores(_of_model(rows, setting, model), metric, definition) for model in models[setting]]
+        for setting, share in shares.items()
+        if share
+    }
+
+    def means(method: str) -> dict[str, list[float]]:
+        return {
+            setting: [float(one.means[:, one.methods.index(method)].mean()) for one in some if method in one.methods]
+            for setting, some in each.items()
+        }
+
+    return {method: _uncertain(whole.estimate(method, places), means(method), shares) for method in whole.methods}
+
+
+def _of_model(rows: pa.Table, setting: str, model: str) -> pa.Table:
+    return rows.filter((pc.field("setting") == setting) & (pc.field("model") == model))
+
+
+def _uncertain(image: Estimate, means: dict[str, list[float]], shares: dict[str, float]) -> Uncertain:
+    counts = {setting: len(values) for setting, values in means.items()}
+    if min(counts.values(), default=0) < 2:
+        return Uncertain(image, Estimate(image.value, np.nan, np.nan), np.nan, max(counts.values(), default=0))
+    variances = {setting: float(np.var(values, ddof=1)) for setting, values in means.items()}
+    parts = {setting: shares[setting] ** 2 * variances[setting] / counts[setting] for setting in means}
+    variance = sum(parts.values())
+    freedom = variance**2 / sum(part**2 / (counts[s] - 1) for s, part in parts.items()) if variance else 1.0
+    half = float(student.ppf(0.975, freedom)) * variance**0.5
+    inside = sum((counts[s] - 1) * variances[s] for s in means) / sum(count - 1 for count in counts.values())
+    return Uncertain(
+        image, Estimate(image.value, image.value - half, image.value + half), inside**0.5, max(counts.values())
+    )
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,14 @@ from saliometer.engine import device as devices
 from saliometer.engine import presets
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Cost
+from saliometer.engine.condition import Condition, few_photographs
 from saliometer.engine.costs import Metered
 from saliometer.engine.given import Given
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.request import Request, default_folder, fixed
 from saliometer.engine.resolve import Asked, free, resolve
+from saliometer.engine.robust import train_robust
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
@@ -30,7 +32,7 @@ from saliometer.engine.train import train
 from saliometer.engine.variants import variants
 from saliometer.files import put
 from saliometer.graph import UnfitError
-from saliometer.summary import Scores, Standing, oddities, problems, standings
+from saliometer.summary import Scores, Standing, Uncertain, oddities, over_models, problems, standings
 from saliometer.types import PRIMARY, Explained, Samples, Watch
 
 METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
@@ -61,6 +63,10 @@ class Outcome:
         scores = Scores(self.run.rows(), metric, self.definition(), condition=condition)
         return {method: float(scores.means[:, place].mean()) for place, method in enumerate(scores.methods)}
 
+    def over_models(self, metric: str = "pafl") -> dict[str, Uncertain]:
+        """method -> its mean with intervals over images and, apart from it, over models; {} with one model each."""
+        return over_models(self.run.rows(), metric, self.definition())
+
     def conditions(self) -> list[str]:
         return sorted({facts["condition"] for facts in self.run.manifest.get("variants", {}).values()})
 
@@ -80,7 +86,8 @@ class Outcome:
             for setting, facts in self.run.manifest["models"].items()
             if not facts["accepted"]
         ]
-        return said + problems(self.run.rows())
+        few = few_photographs(self.run.manifest["fixed"])
+        return said + [few] * bool(few) + problems(self.run.rows())
 
 
 def bench(
@@ -103,6 +110,10 @@ def bench(
     seeds: int = 1,
     maps: Mapping[str, Path | str] | None = None,
     models: Path | str | None = None,
+    background: str = "black",
+    arch: str = "",
+    robust: bool = False,
+    model_seeds: Iterable[int] = (),
     retrain: bool = False,
     batch_size: int = 0,
     memory: float = 0.0,
@@ -115,11 +126,13 @@ def bench(
     mapping gives callables names of their own. `preset` takes a paper's methods with its parameters: smerf, zhang or
     cose. With `budget`, methods that can are also scored at so many passes an image; with `seeds`, those that draw are
     also scored with other seeds of their own. `maps` names files of maps made elsewhere. `memory` is a limit in GiB.
-    The same call with the same `out` goes on where it was.
+    `models` is a folder that `train` wrote; of it every model with this `background`, `arch` and `robust` is explained,
+    or those of `model_seeds`. The same call with the same `out` goes on where it was.
     """
     request = Request(
-        tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling, task
-    )
+        tuple(settings), per_bucket, limit, tuple(definitions), region, target, seed, sampler, labelling,
+        Condition(background, arch, robust), tuple(model_seeds), task,
+    )  # fmt: skip
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
     if batch_size < 0:
         raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
@@ -134,13 +147,19 @@ def bench(
     shelf = Path(models) if models else request.known.shelf
     met = fixed(request, None if retrain else shelf)
     folder = Path(out) if out else default_folder(request, met)
-    run = Run(folder, vars(request), met)
+    if given and len(met["weights"]) > len(request.settings):
+        raise ValueError(f"'{shelf}' holds several models of a setting, and maps are of one: name it with --model-seed")
+    run = Run(folder, request.told(), met)
     both: list[Method | Given] = [*chosen, *given, *variants(chosen, budget, seeds)]
     enlist(run, both)
     if retrain:
         shelf = folder / "models"
         _retrain(request, shelf, place, watch)
-    run.manifest["models"] = {setting: _model_facts(request, setting, shelf) for setting in request.settings}
+    run.manifest["models"] = {
+        stem: _model_facts(request, setting, shelf, stem)
+        for setting in request.settings
+        for stem in request.models(setting, shelf).values()
+    }
     run.manifest["counts"] = {setting: request.count(setting) for setting in request.settings}
     if request.known.words:
         run.manifest["words"] = dict(request.known.words)
@@ -154,8 +173,8 @@ def listed_methods(methods: Asked | Sequence[Asked]) -> list[Asked | tuple[str, 
     return [methods] if isinstance(methods, str) or callable(methods) else list(methods)
 
 
-def _model_facts(request: Request, setting: str, shelf: Path) -> dict[str, Any]:
-    card = request.known.card(setting, shelf)
+def _model_facts(request: Request, setting: str, shelf: Path, stem: str) -> dict[str, Any]:
+    card = request.known.card(setting, shelf, stem)
     return {name: card[name] for name in ("sha256", "accepted", "accuracy", "seed", "labelling", "sampler", "loss")}
 
 
@@ -163,7 +182,7 @@ def _fitting(request: Request, shelf: Path, place: torch.device, memory: float) 
     """The batch size at which every setting's model stays within so many GiB."""
     sizes = []
     for setting in request.settings:
-        model = request.known.load(setting, shelf)
+        model = request.known.load(setting, shelf, request.models(setting, shelf)[""])
         model.net.to(place)
         image = request.samples(Unit(setting, 0, 1), place).batch.images
         sizes.append(fitting(made(model.logits, image), place, memory))
@@ -197,9 +216,10 @@ def _retrain(request: Request, shelf: Path, place: torch.device, watch: Watch) -
         def told(share: float, text: str, number: int = number) -> None:
             watch((number + share) / len(request.settings), f"training {text}")
 
-        train(
-            setting, shelf, seed=request.seed, sampler=request.sampler, labelling=request.labelling,
-            device=str(place), watch=told,
+        fresh = train_robust if request.condition.robust else train
+        fresh(
+            setting, shelf, condition=request.condition, seed=request.seed, sampler=request.sampler,
+            labelling=request.labelling, device=str(place), watch=told,
         )  # fmt: skip
 
 
@@ -207,23 +227,25 @@ def _all_units(
     request: Request, run: Run, methods: Sequence[Method | Given], shelf: Path, place: torch.device, batch_size: int,
     watch: Watch, outcome: Outcome,
 ) -> None:  # fmt: skip
+    stems = {setting: request.models(setting, shelf) for setting in request.settings}
     todo = {
         unit: [m for m in methods if not run.part(unit, m.label).exists()]
         for setting in request.settings
-        for unit in request.units(setting)
+        for which in stems[setting]
+        for unit in request.units(setting, which)
     }
     todo = {unit: wanted for unit, wanted in todo.items() if wanted}
-    loaded: dict[str, Metered] = {}
-    for setting in dict.fromkeys(unit.setting for unit in todo):
-        model = request.known.load(setting, shelf)
+    loaded: dict[tuple[str, str], Metered] = {}
+    for setting, which in dict.fromkeys((unit.setting, unit.model) for unit in todo):
+        model = request.known.load(setting, shelf, stems[setting][which])
         model.net.to(place).to(memory_format=devices.memory_format(place))
-        loaded[setting] = Metered(model, place, batch_size, align=ALIGN)
-    pace = {setting: _pace(answers, request, setting) for setting, answers in loaded.items()}
-    work = {unit: pace[unit.setting] * (unit.stop - unit.start) for unit in todo}
+        loaded[setting, which] = Metered(model, place, batch_size, align=ALIGN)
+    pace = {one: _pace(answers, request, one[0]) for one, answers in loaded.items()}
+    work = {unit: pace[unit.setting, unit.model] * (unit.stop - unit.start) for unit in todo}
     total, done = sum(work.values()), 0.0
     for unit, wanted in todo.items():
-        text = f"{unit.setting} {unit.start + 1}-{unit.stop}"
-        answers = loaded[unit.setting]
+        text = " ".join(filter(None, (unit.setting, unit.model, f"{unit.start + 1}-{unit.stop}")))
+        answers = loaded[unit.setting, unit.model]
         answers.passes = answers.asked = 0
 
         def told(_: int, answers: Answers = answers, unit: Unit = unit, text: str = text, done: float = done) -> None:
@@ -267,7 +289,8 @@ def one_unit(
         [answers.metered(m) for m in wanted if isinstance(m, Method)], answers, samples.batch, truth
     )
     found |= {m.label: m.maps(unit.setting, samples) for m in wanted if isinstance(m, Given)}
-    if unit.start == 0:
+    shown = unit.start == 0 and not unit.model
+    if shown:
         keep_scene(run, unit.setting, samples)
     for method in wanted:
         explained = found[method.label]
@@ -277,7 +300,7 @@ def one_unit(
             (outcome.left_out if left_out else outcome.failed).setdefault(method.label, explained.message)
             continue
         note = _random_note(run, method, answers, samples, explained.maps)
-        if unit.start == 0 and not method.condition:
+        if shown and not method.condition:
             keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)
         _keep(request, run, unit, method, samples, explained, answers, note)  # with it, the unit is finished

@@ -25,11 +25,12 @@ LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "safetensors", "pyarrow"
 
 @dataclass(frozen=True)
 class Unit:
-    """A fixed range of samples of one setting."""
+    """A fixed range of samples of one setting, for one of its models."""
 
     setting: str
     start: int
     stop: int
+    model: str = ""  # which of several, 'seed1'; '' for the first or only one
 
 
 class Run:
@@ -77,7 +78,8 @@ class Run:
         return f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', method)[:60].strip('-')}-{key[:10]}"
 
     def _place(self, kind: str, unit: Unit, method: str, ending: str) -> Path:
-        return self.folder / kind / unit.setting / self.slug(method) / f"{unit.start:06}-{unit.stop:06}{ending}"
+        name = ".".join(filter(None, (f"{unit.start:06}-{unit.stop:06}", unit.model))) + ending
+        return self.folder / kind / unit.setting / self.slug(method) / name
 
     def parts(self) -> Iterator[Path]:
         """The finished parts of the methods this run counts, in order."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from saliometer.engine import handmade, shipped
+from saliometer.engine.condition import Condition
 from saliometer.engine.own import from_file
 from saliometer.engine.run import key
 from saliometer.engine.trained import Trained
@@ -29,14 +30,25 @@ class Known:
     settings: tuple[str, ...]
     cycle: Callable[[str, str], tuple[int, ...]]  # (setting, split) -> the buckets a stream goes round in
     samples: Callable[..., Samples]
-    load: Callable[[str, Path], Model]  # (setting, folder of models)
-    card: Callable[[str, Path], dict[str, Any]]
+    found: Callable[[str, Path, Condition], dict[int, str]]  # (setting, folder) -> seed -> the name of its files
+    load: Callable[[str, Path, str], Model]  # (setting, folder, name of files)
+    card: Callable[[str, Path, str], dict[str, Any]]
     shelf: Path  # where its models lie unless told otherwise
     options: tuple[str, ...] = ()  # of a request, that its samples take
     fixed: Mapping[str, Any] = field(default_factory=dict)  # what else decides its images
     words: Mapping[str, Any] = field(default_factory=dict)  # for a report, where it has none of its own
     task: Task | None = None  # what it is made of, where that is not TextBox
     trains: bool = True  # whether its models are trained
+
+    def check(self, sampler: str, labelling: str, condition: Condition) -> None:
+        """Raise where something is asked of it that only TextBox has."""
+        usual = {"sampler": "disjoint", "labelling": "paper", "background": "black", "robust": False}
+        asked = {"sampler": sampler, "labelling": labelling, **vars(condition)}
+        if not self.trains:
+            usual["arch"] = ""
+        for name, value in usual.items():
+            if name not in self.options and asked[name] != value:
+                raise ValueError(f"task '{self.name}' has no choice of {name}: leave out --{name} {asked[name]}")
 
 
 def known(name: str) -> Known:
@@ -50,10 +62,11 @@ def known(name: str) -> Known:
 def _ours(name: str) -> Known:
     if name == "handmade":
         made = handmade_task.TASK
-        return _of(made, handmade.load, handmade.card, Path(), made.version, trains=False)
+        return _of(made, handmade, Path(), made.version, trains=False)
     return Known(
-        "textbox", textbox.VERSION, textbox.SETTINGS, textbox.cycle, textbox.textbox, shipped.load, shipped.card,
-        shipped.FOLDER, ("sampler", "labelling"), {"glyphs": key(glyphs().tolist())[:16]},
+        "textbox", textbox.VERSION, textbox.SETTINGS, textbox.cycle, textbox.textbox, shipped.found, shipped.load,
+        shipped.card, shipped.FOLDER, ("sampler", "labelling", "background", "robust"),
+        {"glyphs": key(glyphs().tolist())[:16]},
     )  # fmt: skip
 
 
@@ -65,9 +78,8 @@ def _own(path: str, digest: str) -> Known:
         raise ValueError(f"task '{path}': wanted a file that says TASK = Task(...), its TASK is {came}")
     if task.name in OURS:
         raise ValueError(f"task '{path}' is named '{task.name}' like one of ours: give it another name")
-    models = Trained(task, path)
     version = key(*(task.digest(setting) for setting in task.settings))[:12]
-    return _of(task, models.load, models.card, Path("runs") / "models" / task.name, f"{task.name} {version}")
+    return _of(task, Trained(task, path), Path("runs") / "models" / task.name, f"{task.name} {version}")
 
 
 def _imported(path: str) -> Any:
@@ -84,16 +96,14 @@ def _digest(path: str) -> str:
         raise ValueError(f"task '{path}': cannot read the file ({error.strerror})") from error
 
 
-def _of(
-    task: Task, load: Callable[[str, Path], Model], card: Callable[[str, Path], dict[str, Any]], shelf: Path,
-    version: str, trains: bool = True,
-) -> Known:  # fmt: skip
+def _of(task: Task, models: Any, shelf: Path, version: str, trains: bool = True) -> Known:
+    """`models` has found, load and card."""
     words = {
         "objects": list(task.things),
         "buckets": {str(number): task.called(number) for number in task.buckets},
         "settings": {setting: task.told(setting) for setting in task.settings},
     }
     return Known(
-        task.name, version, task.settings, task.cycle, task.samples, load, card, shelf, words=words, task=task,
-        trains=trains,
+        task.name, version, task.settings, task.cycle, task.samples, models.found, models.load, models.card, shelf,
+        words=words, task=task, trains=trains,
     )  # fmt: skip

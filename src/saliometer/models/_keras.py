@@ -1,4 +1,6 @@
-"""What the SMERF networks share: Keras' initialisation."""
+"""What the SMERF networks share: Keras' initialisation and batch norm."""
+
+from collections.abc import Callable
 
 from torch import nn
 
@@ -11,3 +13,8 @@ def glorot(net: nn.Module) -> nn.Module:
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return net
+
+
+def batch_norm(kind: Callable[..., nn.Module], features: int) -> nn.Module:
+    """With Keras' epsilon and momentum (which PyTorch counts from the other end)."""
+    return kind(features, eps=1e-3, momentum=0.01)

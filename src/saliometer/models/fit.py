@@ -16,6 +16,7 @@ from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
 LOSSES = ("cross_entropy", "clipped")
+Altered = Callable[[Tensor, Tensor, Tensor, int], Tensor]  # images, their labels and numbers, epoch -> images
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ def fit(
     recipe: Recipe,
     seed: int,
     *,
+    altered: Altered | None = None,
     checkpoint: Path | None = None,
     watch: Watch = lambda share, text: None,
 ) -> float:
-    """Train `net` in place on images_of(0..n-1) and return the last epoch's loss.
+    """Train `net` in place on images_of(0..n-1), `altered` where that is given, and return the last epoch's loss.
 
     The same images come again every epoch in an order drawn from (seed, epoch); the rate falls to 0 along a cosine.
     """
@@ -59,6 +61,7 @@ def fit(
         order = torch.randperm(count, generator=torch.Generator().manual_seed(fork(seed, "order", epoch))).to(device)
         total, done = torch.zeros((), device=device), count * epoch
         for chosen, images in _batches(images_of, order, recipe.batch):
+            images = altered(images, labels[chosen], chosen, epoch) if altered else images
             loss = loss_of(net(images), labels[chosen])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()

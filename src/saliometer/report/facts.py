@@ -26,18 +26,23 @@ class Progress:
 
 def progress(run: Run) -> Progress:
     unit = run.manifest["fixed"]["unit"]
-    units = sum(-(-count // unit) for count in _counts(run))
+    units = sum(-(-count // unit) * max(1, _models(run, setting)) for setting, count in _counts(run).items())
     failed = sum(len(tracebacks) for tracebacks in run.failures().values())
     return Progress(len(list(run.parts())), failed, units * len(run.counted))
 
 
-def _counts(run: Run) -> list[int]:
+def _counts(run: Run) -> dict[str, int]:
     """How many images of each setting were asked for."""
     if kept := run.manifest.get("counts"):
-        return list(kept.values())
+        return dict(kept)
     request = run.manifest["request"]  # a run of before they were kept
-    counts = [words.SETTINGS[setting].buckets * request["per_bucket"] for setting in request["settings"]]
-    return [min(count, request["limit"] or count) for count in counts]
+    counts = {setting: words.SETTINGS[setting].buckets * request["per_bucket"] for setting in request["settings"]}
+    return {setting: min(count, request["limit"] or count) for setting, count in counts.items()}
+
+
+def _models(run: Run, setting: str) -> int:
+    """How many models of a setting the run explains; their files are named SETTING or SETTING.what.else."""
+    return sum(name.partition(".")[0] == setting for name in run.manifest["fixed"]["weights"])
 
 
 def failed(run: Run) -> list[Failed]:

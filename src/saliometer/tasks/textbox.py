@@ -214,7 +214,8 @@ def counterfactuals(
         stream = fork(VERSION, "counterfactual", seed, setting, number, after)
         seeds = forks(stream, torch.arange(count, device=device))
         scene = replace(SAMPLERS["disjoint"](widest, seeds), behind=behind(background, "test"), seeds=seeds)
-        yield thing, *(replace(scene, buckets=torch.full_like(widest, shown)) for shown in (number, after))
+        first, then = (replace(scene, buckets=torch.full_like(widest, shown)) for shown in (number, after))
+        yield thing, first, then
 
 
 def seen_as(samples: Samples, setting: str) -> Samples:
