@@ -438,7 +438,9 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 @app.command()
 @_plainly
 def train(
-    task: Annotated[str, typer.Argument(help="The task to train on: textbox.")] = "textbox",
+    task: Annotated[
+        str, typer.Argument(help="The task to train on: textbox, or your own as `my_task.py`.")
+    ] = "textbox",
     setting: Settings = [],  # noqa: B006
     background: Background = "black",
     arch: Arch = "",
@@ -452,13 +454,14 @@ def train(
     labelling: Labelling = "paper",
     sampler: Sampler = "disjoint",
     epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
-    batch: Annotated[int | None, typer.Option(help="Images a step; 512, or 256 for a robust model.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Images a step: 512, 256 for a robust model, 128 for your own task.")] = None,
     rate: Annotated[float | None, typer.Option(help="Adam's learning rate at the start, by default 1e-3.")] = None,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,
-    out: Annotated[Path, typer.Option(help="Where weights and cards go; the same command goes on there.")] = Path(
-        "runs/models"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where weights and cards go; the same command goes on there. Default: under runs/models."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the benchmark's models at the paper's sizes, until the acceptance rule holds.
@@ -467,30 +470,34 @@ def train(
 
     - `saliometer train textbox --background noise --seed 1` writes runs/models/SETTING.noise.seed1.safetensors;
     - `saliometer train textbox --arch alexnet`, `--robust` and `--background natural:photos/` go together as you like;
-    - `saliometer bench --models runs/models --background noise` then explains every seed that is there.
+    - `saliometer bench --models runs/models --background noise` then explains every seed that is there;
+    - `saliometer train my_task.py` trains and verifies a reasoning of your own, then `saliometer bench --task
+      my_task.py`; docs/tasks.md shows one.
     """
-    from saliometer import registry
     from saliometer.engine.condition import Condition
     from saliometer.engine.device import find
-    from saliometer.engine.robust import trained
+    from saliometer.engine.tasks import MODELS, known
     from saliometer.progress import progress
     from saliometer.registry import one_of
-    from saliometer.tasks.textbox import SETTINGS
 
-    one_of("task", task, registry.tasks)
-    chosen = [one_of("setting", name, SETTINGS) for name in setting] or list(SETTINGS)
+    about = known(task)
+    chosen = [one_of("setting", name, about.settings) for name in setting] or list(about.settings)
     place, condition = str(find(device)), Condition(background, arch, robust)
+    about.check(sampler, labelling, condition)
+    if about.train is None:
+        raise ValueError(f"the models of '{task}' have weights set by hand: there is nothing to train")
+    folder = out or (about.shelf if about.task else MODELS)
     cards: dict[str, Any] = {}
     for name in chosen:
         with progress() as watch:
-            cards[name] = trained(
-                name, out, condition=condition, weights=weights, seed=seed, device=place, loss=loss,
+            cards[name] = about.train(
+                name, folder, condition=condition, weights=weights, seed=seed, device=place, loss=loss,
                 labelling=labelling, sampler=sampler, epochs=epochs, batch=batch, rate=rate, limit=limit,
                 restarts=restarts, watch=watch,
             )  # fmt: skip
         if not as_json:
             verdict = "accepted" if cards[name]["accepted"] else "NOT accepted"
-            kept = out / condition.stem(name, seed)
+            kept = folder / about.stem(name, condition, seed)
             print(f"{name}: {verdict}, accuracy {cards[name]['accuracy']:.4f}; {kept}.safetensors and .json")
     if as_json:
         print(json.dumps(cards, indent=1))

@@ -24,11 +24,9 @@ from saliometer.engine.memory import fitting, made
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.request import Request, default_folder, fixed
 from saliometer.engine.resolve import Asked, free, resolve
-from saliometer.engine.robust import train_robust
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks, repeatable, scores
 from saliometer.engine.thumbs import keep_scene, keep_thumbnails
-from saliometer.engine.train import train
 from saliometer.engine.variants import variants
 from saliometer.files import put
 from saliometer.graph import UnfitError
@@ -142,7 +140,7 @@ def bench(
     if clash:
         raise ValueError(f"maps are named {', '.join(sorted(clash))} like a method: give them another name")
     place = devices.find(device)
-    if not request.known.trains and (models or retrain):
+    if request.known.train is None and (models or retrain):
         raise ValueError(f"the models of '{task}' are not trained: leave out --models and --retrain")
     shelf = Path(models) if models else request.known.shelf
     met = fixed(request, None if retrain else shelf)
@@ -216,8 +214,8 @@ def _retrain(request: Request, shelf: Path, place: torch.device, watch: Watch) -
         def told(share: float, text: str, number: int = number) -> None:
             watch((number + share) / len(request.settings), f"training {text}")
 
-        fresh = train_robust if request.condition.robust else train
-        fresh(
+        assert request.known.train is not None
+        request.known.train(
             setting, shelf, condition=request.condition, seed=request.seed, sampler=request.sampler,
             labelling=request.labelling, device=str(place), watch=told,
         )  # fmt: skip

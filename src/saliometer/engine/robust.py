@@ -124,7 +124,7 @@ def _measured(
         images = pgd(stored, scene[part].images(), labels[part], attack, seeds[part])
         with torch.no_grad():
             right.append(stored(images).argmax(1) == labels[part])
-    buckets = by_bucket(torch.cat(right), scene, setting)
+    buckets = by_bucket(torch.cat(right), scene)
     return {
         "robust_accuracy": sum(buckets.values()) / len(buckets),
         "robust_accuracy_per_bucket": buckets,

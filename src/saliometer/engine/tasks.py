@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from saliometer.engine import handmade, shipped
+from saliometer.engine import handmade, robust, shipped, train_own
 from saliometer.engine.condition import Condition
 from saliometer.engine.own import from_file
 from saliometer.engine.run import key
@@ -19,6 +19,7 @@ from saliometer.tasks._glyphs import glyphs
 from saliometer.types import Model, Samples
 
 OURS = ("textbox", "handmade")
+MODELS = Path("runs") / "models"  # where `train` writes unless told otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +39,14 @@ class Known:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # what else decides its images
     words: Mapping[str, Any] = field(default_factory=dict)  # for a report, where it has none of its own
     task: Task | None = None  # what it is made of, where that is not TextBox
-    trains: bool = True  # whether its models are trained
+    train: Callable[..., dict[str, Any]] | None = None  # (setting, folder, ...) -> a card; none where weights are given
+    stem: Callable[[str, Condition, int], str] = lambda setting, condition, seed: setting  # how files are named
 
     def check(self, sampler: str, labelling: str, condition: Condition) -> None:
         """Raise where something is asked of it that only TextBox has."""
         usual = {"sampler": "disjoint", "labelling": "paper", "background": "black", "robust": False}
         asked = {"sampler": sampler, "labelling": labelling, **vars(condition)}
-        if not self.trains:
+        if self.train is None:
             usual["arch"] = ""
         for name, value in usual.items():
             if name not in self.options and asked[name] != value:
@@ -62,11 +64,12 @@ def known(name: str) -> Known:
 def _ours(name: str) -> Known:
     if name == "handmade":
         made = handmade_task.TASK
-        return _of(made, handmade, Path(), made.version, trains=False)
+        return _of(made, handmade, Path(), made.version)
     return Known(
         "textbox", textbox.VERSION, textbox.SETTINGS, textbox.cycle, textbox.textbox, shipped.found, shipped.load,
         shipped.card, shipped.FOLDER, ("sampler", "labelling", "background", "robust"),
-        {"glyphs": key(glyphs().tolist())[:16]},
+        {"glyphs": key(glyphs().tolist())[:16]}, train=robust.trained,
+        stem=lambda setting, condition, seed: condition.stem(setting, seed),
     )  # fmt: skip
 
 
@@ -79,7 +82,18 @@ def _own(path: str, digest: str) -> Known:
     if task.name in OURS:
         raise ValueError(f"task '{path}' is named '{task.name}' like one of ours: give it another name")
     version = key(*(task.digest(setting) for setting in task.settings))[:12]
-    return _of(task, Trained(task, path), Path("runs") / "models" / task.name, f"{task.name} {version}")
+    found = _of(task, Trained(task, path), MODELS / task.name, f"{task.name} {version}")
+    stem = lambda setting, condition, seed: train_own.stem(setting, condition.arch, seed)  # noqa: E731
+    return replace(found, train=partial(_train_own, task), stem=stem)
+
+
+def _train_own(task: Task, setting: str, out: Path, **params: Any) -> dict[str, Any]:
+    """As TextBox's models are trained, less what only those have."""
+    if params.pop("weights", None):
+        raise ValueError("--weights are for TextBox's vgg16(frozen=true): leave them out")
+    condition = params.pop("condition")
+    usual = {name: value for name, value in params.items() if name not in ("sampler", "labelling")}
+    return train_own.train_own(task, setting, out, arch=condition.arch, **usual)
 
 
 def _imported(path: str) -> Any:
@@ -96,7 +110,7 @@ def _digest(path: str) -> str:
         raise ValueError(f"task '{path}': cannot read the file ({error.strerror})") from error
 
 
-def _of(task: Task, models: Any, shelf: Path, version: str, trains: bool = True) -> Known:
+def _of(task: Task, models: Any, shelf: Path, version: str) -> Known:
     """`models` has found, load and card."""
     words = {
         "objects": list(task.things),
@@ -105,5 +119,5 @@ def _of(task: Task, models: Any, shelf: Path, version: str, trains: bool = True)
     }
     return Known(
         task.name, version, task.settings, task.cycle, task.samples, models.found, models.load, models.card, shelf,
-        words=words, task=task, trains=trains,
+        words=words, task=task,
     )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Trains TextBox models until the acceptance rule holds, and keeps weights with a card that says what they rely on."""
+"""Trains models until the acceptance rule holds, and keeps weights with a card that says what they rely on."""
 
 import copy
 import hashlib
 import json
 import platform
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from saliometer.models.fit import LOSSES, Recipe, fit
 from saliometer.registry import one_of
 from saliometer.seeds import fork, scoped
 from saliometer.tasks._scene import Scene
+from saliometer.tasks._stage import Stage
 from saliometer.tasks.textbox import (
     LABELLINGS,
     OBJECTS,
@@ -89,13 +91,37 @@ def train(
     recipe = Recipe(epochs or size(EPOCHS, setting), batch, rate, loss)
     scene, labels = training_set(setting, seed, condition, labelling, sampler, limit, device)
     settled = settled_by(setting, seed, condition, labelling, sampler, len(labels))
+
+    def fresh(attempt: int) -> tuple[nn.Module, dict[str, Any]]:
+        with scoped("textbox weights", setting, seed, attempt):
+            net = build(setting, condition)
+        return net, imagenet.fill(net, network, features)
+
+    def examined(net: nn.Module) -> dict[str, Any]:
+        return examine(net, setting, seed=seed, labelling=labelling, sampler=sampler, condition=condition)
+
+    return until_accepted(
+        fresh, examined, scene, labels, recipe, settled, out / stem, seed=seed, device=device, restarts=restarts,
+        watch=watch,
+    )  # fmt: skip
+
+
+def until_accepted(
+    fresh: Callable[[int], tuple[nn.Module, dict[str, Any]]], examined: Callable[[nn.Module], dict[str, Any]],
+    scene: Scene | Stage, labels: Tensor, recipe: Recipe, settled: dict[str, Any], place: Path, *, seed: int,
+    device: str, restarts: int, watch: Watch,
+) -> dict[str, Any]:  # fmt: skip
+    """The card of the best of several tries, which end with the first that is accepted; goes on where it was.
+
+    `fresh` gives the network of a try and what its card says of it, `examined` what the acceptance rule finds; files
+    are named `place` and an ending.
+    """
+    out, stem = place.parent, place.name
     best, tried = so_far(out / f"{stem}.json", settled | vars(recipe))
     for attempt in range(tried, restarts):
         if best.get("accepted"):
             break
-        with scoped("textbox weights", setting, seed, attempt):
-            net = build(setting, condition)
-        facts = imagenet.fill(net, network, features)
+        net, facts = fresh(attempt)
         net.to(device)
 
         def told(share: float, text: str, attempt: int = attempt) -> None:
@@ -107,7 +133,7 @@ def train(
             watch=told,
         )  # fmt: skip
         card = settled | vars(recipe) | {"attempt": attempt, "final_loss": final, "trained_on": device} | facts
-        card |= examine(net, setting, seed=seed, labelling=labelling, sampler=sampler, condition=condition)
+        card |= examined(net)
         if not best or (card["accepted"], card["accuracy"]) > (best["accepted"], best["accuracy"]):
             best = save(net, out / f"{stem}.safetensors", card)
         best = best | {"tried": attempt + 1}
@@ -154,19 +180,41 @@ def examine(
     """
     device = str(next(net.parameters()).device)
     stored = rounded(net)
-    accuracy = _accuracy(stored, setting, seed, labelling, sampler, device, condition.background)
-    changed, right = _pairs(stored, setting, seed, labelling, device, condition.background)
+    scene = held_out(setting, seed, sampler, device, condition.background)
+    pairs = (
+        pair
+        for n in reasonings(setting)
+        for pair in counterfactuals(setting, n, PAIRS, seed, device, condition.background)
+    )
+
+    def labels(buckets: Tensor) -> Tensor:
+        return labels_of(setting, buckets, labelling)
+
+    hard = condition.robust or condition.background.startswith("natural")
+    bar = size(OVERALL_HARD if hard else OVERALL, setting)
+    return acceptance(stored, scene, pairs, labels, OBJECTS, bar, only_overall=condition.robust)
+
+
+def acceptance(
+    net: nn.Module, scene: Scene | Stage, pairs: Iterable[tuple[str, Scene | Stage, Scene | Stage]],
+    labels: Callable[[Tensor], Tensor], objects: Sequence[str], bar: float, *, only_overall: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Accuracy on held out scenes, and whether predictions change as the rule says when one object does.
+
+    `labels` gives the label of each bucket number; `bar` is the overall accuracy that is asked for.
+    """
+    accuracy = _accuracy(net, scene, labels)
+    changed, right = _pairs(net, pairs, labels, objects)
     overall = sum(accuracy.values()) / len(accuracy)  # buckets are equally large
     cells = {thing: {b: sum(v) / len(v) for b, v in row.items()} for thing, row in right.items()}
-    pairs = [value for row in right.values() for values in row.values() for value in values]
-    hard = condition.robust or condition.background.startswith("natural")
+    every = [value for row in right.values() for values in row.values() for value in values]
     rule = {
-        "overall accuracy": (overall, size(OVERALL_HARD if hard else OVERALL, setting)),
+        "overall accuracy": (overall, bar),
         "worst bucket's accuracy": (min(accuracy.values()), BUCKET),
-        "counterfactual pairs right": (sum(pairs) / len(pairs), ALL_PAIRS),
+        "counterfactual pairs right": (sum(every) / len(every), ALL_PAIRS),
         "worst counterfactual cell right": (min(min(row.values()) for row in cells.values()), PAIR_CELL),
     }
-    asked = list(rule)[:1] if condition.robust else list(rule)
+    asked = list(rule)[:1] if only_overall else list(rule)
     return {
         "accepted": all(got >= wanted for got, wanted in map(rule.__getitem__, asked)),
         "accuracy": overall,
@@ -176,7 +224,7 @@ def examine(
         "accuracy_per_bucket": accuracy,
         "reliance": {thing: {b: sum(v) / len(v) for b, v in row.items()} for thing, row in changed.items()},
         "counterfactuals_right": cells,
-        "counterfactual_pairs": len(pairs),
+        "counterfactual_pairs": len(every),
     }
 
 
@@ -191,35 +239,34 @@ def held_out(setting: str, seed: int, sampler: str, device: str, background: str
     return draw(setting, "test", torch.arange(count, device=device), fork("held out", seed), sampler, background)
 
 
-def _accuracy(
-    net: nn.Module, setting: str, seed: int, labelling: str, sampler: str, device: str, background: str = "black"
-) -> dict[str, float]:
+def _accuracy(net: nn.Module, scene: Scene | Stage, labels: Callable[[Tensor], Tensor]) -> dict[str, float]:
     """Per bucket, on held out images."""
-    scene = held_out(setting, seed, sampler, device, background)
     starts = range(0, len(scene.buckets), 512)
     predicted = torch.cat([_predict(net, scene[slice(i, i + 512)].images()) for i in starts])
-    return by_bucket(predicted == labels_of(setting, scene.buckets, labelling), scene, setting)
+    return by_bucket(predicted == labels(scene.buckets), scene)
 
 
-def by_bucket(right: Tensor, scene: Scene, setting: str) -> dict[str, float]:
-    return {str(number): right.double()[scene.buckets == number].mean().item() for number in reasonings(setting)}
+def by_bucket(right: Tensor, scene: Scene | Stage) -> dict[str, float]:
+    numbers = scene.buckets.unique().tolist()
+    return {str(number): right.double()[scene.buckets == number].mean().item() for number in numbers}
 
 
 Cells = dict[str, dict[str, list[bool]]]  # object -> bucket -> one value per pair
 
 
 def _pairs(
-    net: nn.Module, setting: str, seed: int, labelling: str, device: str, background: str = "black"
-) -> tuple[Cells, Cells]:
+    net: nn.Module, pairs: Iterable[tuple[str, Scene | Stage, Scene | Stage]], labels: Callable[[Tensor], Tensor],
+    objects: Sequence[str],
+) -> tuple[Cells, Cells]:  # fmt: skip
     """Whether the prediction changed, and whether that is what the rule says, for every counterfactual pair."""
-    changed: Cells = {thing: {} for thing in OBJECTS}
-    right: Cells = {thing: {} for thing in OBJECTS}
-    for number in reasonings(setting):
-        for thing, before, after in counterfactuals(setting, number, PAIRS, seed, device, background):
-            flips = _predict(net, before.images()) != _predict(net, after.images())
-            wanted = labels_of(setting, before.buckets, labelling) != labels_of(setting, after.buckets, labelling)
-            changed[thing].setdefault(str(number), []).extend(flips.tolist())
-            right[thing].setdefault(str(number), []).extend((flips == wanted).tolist())
+    changed: Cells = {thing: {} for thing in objects}
+    right: Cells = {thing: {} for thing in objects}
+    for thing, before, after in pairs:
+        number = str(int(before.buckets[0]))
+        flips = _predict(net, before.images()) != _predict(net, after.images())
+        wanted = labels(before.buckets) != labels(after.buckets)
+        changed[thing].setdefault(number, []).extend(flips.tolist())
+        right[thing].setdefault(number, []).extend((flips == wanted).tolist())
     return changed, {thing: row for thing, row in right.items() if row}
 
 
@@ -241,7 +288,7 @@ def save(net: nn.Module, path: Path, card: dict[str, Any]) -> dict[str, Any]:
     data = safetensors.torch.save(halves)
     full = {
         "model": architecture(card["setting"]),
-        "task": VERSION,
+        "task": VERSION,  # unless the card says otherwise
         "sha256": digest_of(data),
         "parameters": sum(value.numel() for value in net.parameters()),
         "versions": {"torch": torch.__version__, "python": platform.python_version()},

@@ -11,6 +11,7 @@ import safetensors.torch
 from saliometer import registry
 from saliometer.engine.condition import Condition
 from saliometer.engine.shipped import CAM_LAYERS, MIDDLE_LAYERS
+from saliometer.engine.train_own import ARCH
 from saliometer.registry import Spec, one_of
 from saliometer.tasks import Task
 from saliometer.types import Model
@@ -26,7 +27,7 @@ class Trained:
     def found(self, setting: str, folder: Path, condition: Condition) -> dict[int, str]:
         """seed -> the name of its files, for every model of a setting that a folder holds."""
         one_of("setting", setting, self.task.settings)
-        wanted, stems = str(condition.network(setting)), dict[int, str]()
+        wanted, stems = str(Spec.parse(condition.arch or ARCH)), dict[int, str]()
         for path in sorted(folder.glob(f"{setting}*.json")):
             told = _read(path)
             if told.get("setting") == setting and told.get("model") == wanted:
