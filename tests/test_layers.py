@@ -27,9 +27,10 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},
+    "identifiability": {"results", "summary"},
     **dict.fromkeys(FAMILIES, CORE),
     "tasks": {*CORE, "images", "photos"},  # photographs lie behind objects
-    "engine": ENGINE | {"summary", "judgement", "__version__"},
+    "engine": ENGINE | {"summary", "judgement", "identifiability", "__version__"},
     "studies": {*ENGINE, "summary", "judgement", "photos"},
     "report": {"results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"},
 }

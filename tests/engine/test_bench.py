@@ -520,7 +520,7 @@ def test_retrained_models_are_kept_hashed_and_said_when_not_accepted(
 
     from saliometer.engine.train import train
 
-    monkeypatch.setattr(bench_module, "train", partial(train, limit=240, epochs=1, restarts=1))
+    monkeypatch.setattr("saliometer.engine.robust.train", partial(train, limit=240, epochs=1, restarts=1))
     outcome = bench("gradient", settings=["simple-fr"], per_bucket=1, out=tmp_path, retrain=True)
     facts = outcome.run.manifest["models"]["simple-fr"]
     assert facts["sha256"] == json.loads((tmp_path / "models" / "simple-fr.json").read_text())["sha256"]
