@@ -167,6 +167,29 @@ def test_report_is_written_again_from_the_folder_alone(run: Path, tmp_path: Path
     assert "gradient" in (tmp_path / "page.html").read_text()
 
 
+def test_models_of_a_condition_are_trained_by_seed_and_explained_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("saliometer.engine.train.PER_BUCKET_HELD_OUT", {"simple": 5})
+    monkeypatch.setattr("saliometer.engine.train.PAIRS", 2)
+    words = ["--setting", "simple-fr", "--background", "noise", "--limit", "24", "--epochs", "1", "--restarts", "1"]
+    for seed in (0, 1):
+        result = call("train", "textbox", *words, "--seed", seed, "--out", tmp_path)
+        assert f"simple-fr.noise{'.seed1' * seed}.safetensors" in result.stdout
+    bench = ["bench", "--method", "gradient", "--setting", "simple-fr", "--per-bucket", "2", "--background", "noise"]
+    found = call(*bench, "--models", tmp_path, "--out", tmp_path / "run")
+    assert found.exit_code == 0, found.output
+    assert "Of up to 2 models of a setting" in found.stdout
+    told = json.loads(call("show", tmp_path / "run", "--json").stdout)
+    assert told["over_models"]["gradient"]["count"] == 2
+    lone = call(*bench, "--models", tmp_path, "--model-seed", "1", "--out", tmp_path / "lone")
+    assert lone.exit_code == 0
+    assert "models of a setting" not in lone.stdout
+    missing = call(*bench, "--out", tmp_path / "none")
+    assert missing.exit_code == 2
+    assert 'saliometer train textbox --setting simple-fr --background "noise"' in missing.stderr
+
+
 def test_train_keeps_weights_with_a_card_and_says_when_they_are_not_accepted(tmp_path: Path) -> None:
     words = ["--setting", "simple-fr", "--limit", "240", "--epochs", "1", "--restarts", "1", "--out", tmp_path]
     words += ["--batch", "128", "--rate", "0.0001"]

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from saliometer.summary import Estimate, Scores, Verdict, oddities, problems, standings, verdicts
+from saliometer.summary import Estimate, Scores, Verdict, oddities, over_models, problems, standings, verdicts
 from toys import rows
 
 FR7, FR8, CR4 = ("simple-fr", "7"), ("simple-fr", "8"), ("complex-cr1", "4")
@@ -285,3 +285,71 @@ def test_problems_are_said_in_words():
     assert "a returned NaN or infinity in 1 maps; they score 0. Wanted finite numbers" in said
     assert "a returned a zero map for 1 images; they score 0" in said
     assert problems(rows({"b": {FR7: [0.5, 0.5]}})) == []
+
+
+# Several models of a setting
+
+
+def of_models(*each: dict) -> pa.Table:
+    """method -> cell -> values, for each model."""
+    return pa.concat_tables(
+        [rows(values, model=f"net(seed={seed})") for seed, values in enumerate(each)]
+    ).unify_dictionaries()
+
+
+def test_an_image_counts_once_with_its_mean_over_models():
+    """Images 0.2 and 0.4 by one model, 0.4 and 0.8 by the other: 0.3 and 0.6."""
+    one = Scores(of_models({"a": {FR7: [0.2, 0.4]}}, {"a": {FR7: [0.4, 0.8]}}), "pafl", "clean", 100)
+    assert one.values[FR7][:, 0].tolist() == pytest.approx([0.3, 0.6])
+    assert one.means[0, 0] == pytest.approx(0.45)
+
+
+def test_a_model_without_a_value_does_not_count_and_without_any_there_is_none():
+    table = of_models({"a": {FR7: [0.2, NAN, 0.5]}}, {"a": {FR7: [NAN, NAN, 0.7]}})
+    assert Scores(table, "pafl", "clean", 10).values[FR7][:, 0].tolist() == pytest.approx([0.2, NAN, 0.6], nan_ok=True)
+
+
+def test_models_of_different_settings_are_not_mixed():
+    """As in a run of the shipped models: one network for simple settings, another for complex ones."""
+    table = pa.concat_tables(
+        [rows({"a": {FR7: [0.1, 0.3]}}, model="simple"), rows({"a": {CR4: [0.5, 0.7]}}, model="complex")]
+    ).unify_dictionaries()
+    assert over_models(table, "pafl", "clean") == {}
+    assert Scores(table, "pafl", "clean", 10).means[:, 0].tolist() == pytest.approx([0.2, 0.6])
+
+
+def test_the_interval_over_models_is_students_and_apart_from_that_over_images():
+    """Means 0.4, 0.5, 0.6: standard error 0.1 / sqrt 3, t(2) = 4.303, so 0.5 +- 0.2484; images all alike."""
+    found = over_models(of_models(*({"a": {FR7: [mean] * 5}} for mean in (0.4, 0.5, 0.6))), "pafl", "clean")["a"]
+    assert found.images == Estimate(pytest.approx(0.5), pytest.approx(0.5), pytest.approx(0.5))
+    assert (found.models.value, found.count) == (pytest.approx(0.5), 3)
+    assert found.models.high - 0.5 == pytest.approx(0.2484, abs=1e-4)
+    assert 0.5 - found.models.low == pytest.approx(0.2484, abs=1e-4)
+    assert found.spread == pytest.approx(0.1)
+
+
+def test_models_that_agree_leave_the_interval_to_the_images():
+    values = noise(40, 0.5, 0.1, 0)
+    found = over_models(of_models(*({"a": {FR7: values}} for _ in range(3))), "pafl", "clean")["a"]
+    assert found.models.high - found.models.low == pytest.approx(0, abs=1e-12)
+    half = (found.images.high - found.images.low) / 2
+    assert half == pytest.approx(1.96 * 0.1 / np.sqrt(40), rel=0.1)
+
+
+def test_settings_are_weighed_by_their_buckets_and_their_variances_add():
+    """Two buckets of one setting, one of another: 2/3 and 1/3; (4/9 x 0.02 + 1/9 x 0.08) / 2, each with 1 degree."""
+    low = {"a": {FR7: [0.4] * 2, FR8: [0.4] * 2, CR4: [0.3] * 2}}
+    high = {"a": {FR7: [0.6] * 2, FR8: [0.6] * 2, CR4: [0.7] * 2}}
+    found = over_models(of_models(low, high), "pafl", "clean")["a"]
+    parts = [4 / 9 * 0.02 / 2, 1 / 9 * 0.08 / 2]
+    variance, freedom = sum(parts), sum(parts) ** 2 / sum(part**2 for part in parts)
+    assert freedom == pytest.approx(2)  # the two parts are equal
+    assert found.models.high - found.models.value == pytest.approx(4.3027 * variance**0.5, rel=1e-3)
+
+
+def test_with_one_model_in_some_setting_the_interval_over_models_is_unknown():
+    table = of_models({"a": {FR7: [0.4] * 2, CR4: [0.3] * 2}}, {"a": {FR7: [0.6] * 2}})
+    found = over_models(table, "pafl", "clean")["a"]
+    assert np.isnan(found.models.low)
+    assert found.images.value == pytest.approx((0.5 + 0.3) / 2)
+    assert over_models(table, "pafl", "clean", "simple")["a"].models.high > 0.5

@@ -195,7 +195,7 @@ def quick(name: str) -> str:
 
 def rows(
     values: dict[str, dict[tuple[str, str], Sequence[float]]], metric: str = "pafl", definition: str = "clean",
-    notes: Sequence[str] = (),
+    notes: Sequence[str] = (), model: str = "",
 ) -> pa.Table:  # fmt: skip
     """method -> (setting, bucket) -> one value per image, as the table a run holds."""
     blocks = []
@@ -203,6 +203,7 @@ def rows(
         for (setting, bucket), numbers in cells.items():
             constant = dict.fromkeys(results.COLUMNS, "") | {
                 "task": "textbox", "setting": setting, "method": method, "metric": metric, "definition": definition,
+                "model": model,
             }  # fmt: skip
             ids = [f"test-{bucket}-{i}" for i in range(len(numbers))]
             words = list(notes) or [""] * len(numbers)

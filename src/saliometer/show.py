@@ -32,7 +32,7 @@ NOTE = (
 )
 
 MODELS = (
-    "Of up to {} models of a setting: the mean is over all of them, its ± over images. Over models: half of the 95 % "
+    "Of up to {} models of a setting: the mean is over all of them, its ± over images. Models ±: half of the 95 % "
     "interval for other trainings of the same networks (Student's t)."
 )
 
@@ -155,7 +155,7 @@ def _extra(outcome: "Outcome", found: Sequence[Standing]) -> dict[str, dict[str,
         drawn = set(own).intersection(*scores)
         columns["seed ±"] = {m: percent(statistics.stdev(one[m] for one in scores)) for m in drawn}
     if several := outcome.over_models():
-        columns["over models"] = {m: f"± {percent(one.models.high - one.models.value)}" for m, one in several.items()}
+        columns["models ±"] = {m: percent(one.models.high - one.models.value) for m, one in several.items()}
     return columns
 
 

@@ -61,10 +61,10 @@ class Scores:
     ) -> None:  # fmt: skip
         wanted = {"metric": metric, "definition": definition, "condition": condition}
         chosen = rows.filter(reduce(operator.and_, (pc.field(name) == value for name, value in wanted.items())))
+        if any(len(models) > 1 for models in models_of(chosen).values()):
+            chosen = _mean_of_models(chosen)
         column = {name: chosen[name].to_pylist() for name in ("setting", "bucket", "sample", "method")}
         value = chosen["value"].to_numpy()
-        if any(len(models) > 1 for models in models_of(chosen).values()):
-            column, value = _mean_of_models(column, value)
         self.metric, self.definition, self.resamples, self.seed = metric, definition, resamples, seed
         self.methods = sorted(set(column["method"]))
         by_cell: dict[Cell, dict[str, dict[str, float]]] = {}
@@ -142,13 +142,12 @@ def models_of(rows: pa.Table) -> dict[str, list[str]]:
     return found
 
 
-def _mean_of_models(column: dict[str, list[str]], value: Floats) -> tuple[dict[str, list[str]], Floats]:
-    """One value for each image and method: the mean over the setting's models that have one."""
-    found: dict[tuple[str, ...], list[float]] = {}
-    for one, number in zip(zip(*column.values(), strict=True), value, strict=True):
-        found.setdefault(one, []).append(number)
-    means = np.array([_nanmean(np.array(numbers)) if len(numbers) > 1 else numbers[0] for numbers in found.values()])
-    return dict(zip(column, map(list, zip(*found, strict=True)), strict=True)), means
+def _mean_of_models(rows: pa.Table) -> pa.Table:
+    """One row for each image and method: the mean over the setting's models that have a value."""
+    defined = pc.if_else(pc.is_nan(rows["value"]), pa.scalar(None, pa.float64()), rows["value"])
+    known = rows.select(["setting", "bucket", "sample", "method"]).append_column("value", defined)
+    means = known.group_by(["setting", "bucket", "sample", "method"], use_threads=False).aggregate([("value", "mean")])
+    return means.rename_columns([name.removesuffix("_mean") for name in means.column_names])
 
 
 def _natural(sample: str) -> tuple[int, str]:

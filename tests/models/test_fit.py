@@ -43,6 +43,38 @@ def test_the_same_seed_gives_the_same_weights_to_the_last_bit():
     assert not torch.equal(one, trained(RECIPE, seed=1)[0])
 
 
+def test_dropout_follows_the_seed_too():
+    def dropping() -> nn.Module:
+        net = fresh()
+        net[2].p = 0.5
+        return net
+
+    found = []
+    for seed in (0, 0, 1):
+        net = dropping()
+        torch.rand(3)
+        fit(net, lambda chosen: IMAGES[chosen], LABELS, RECIPE, seed)
+        found.append(weights(net))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_images_can_be_altered_before_every_step():
+    """Told the images, their labels and numbers, and the epoch."""
+    told = []
+
+    def altered(images: Tensor, labels: Tensor, chosen: Tensor, epoch: int) -> Tensor:
+        told.append((epoch, len(images), torch.equal(images, IMAGES[chosen]) and torch.equal(labels, LABELS[chosen])))
+        return images + 1
+
+    net = fresh()
+    fit(net, lambda chosen: IMAGES[chosen], LABELS, RECIPE, 0, altered=altered)
+    assert told == [(epoch, count, True) for epoch in range(3) for count in (16, 16, 16, 2)]
+    brighter = fresh()
+    fit(brighter, lambda chosen: IMAGES[chosen] + 1, LABELS, RECIPE, 0)
+    assert torch.equal(weights(net), weights(brighter))
+
+
 class KilledError(Exception):
     pass
 

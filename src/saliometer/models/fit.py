@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saliometer.files import put
-from saliometer.seeds import fork
+from saliometer.seeds import fork, scoped
 from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
@@ -60,16 +60,17 @@ def fit(
     while epoch < recipe.epochs:
         order = torch.randperm(count, generator=torch.Generator().manual_seed(fork(seed, "order", epoch))).to(device)
         total, done = torch.zeros((), device=device), count * epoch
-        for chosen, images in _batches(images_of, order, recipe.batch):
-            images = altered(images, labels[chosen], chosen, epoch) if altered else images
-            loss = loss_of(net(images), labels[chosen])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
-            schedule.step()
-            total += loss.detach() * len(chosen)
-            done += len(chosen)
-            watch(done / (count * recipe.epochs), f"epoch {epoch + 1}")
+        with scoped(seed, "dropout", epoch):  # which knows only the global generator
+            for chosen, images in _batches(images_of, order, recipe.batch):
+                images = altered(images, labels[chosen], chosen, epoch) if altered else images
+                loss = loss_of(net(images), labels[chosen])
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+                total += loss.detach() * len(chosen)
+                done += len(chosen)
+                watch(done / (count * recipe.epochs), f"epoch {epoch + 1}")
         mean_loss = total.item() / count
         epoch += 1
         _keep(checkpoint, state, recipe, seed, epoch, mean_loss)

@@ -1,12 +1,15 @@
 """SMERF (Kim, Plumb, Talwalkar, ICML 2022): the paper's methods with its parameters, and its numbers beside ours.
 
 python -m saliometer.studies.smerf run RUN      # 100 images a bucket, all definitions; minutes on a GPU
+python -m saliometer.studies.smerf train DIR    # the seven models; --background, --arch, --robust, --seed: see -h
+python -m saliometer.studies.smerf run RUN --models DIR --background noise   # all seeds of them that are there
 python -m saliometer.studies.smerf tables RUN   # the tables of docs/results/smerf.md
 python -m saliometer.studies.smerf claims RUN   # what of the paper holds
 """
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +18,7 @@ from saliometer.engine.bench import bench
 from saliometer.engine.presets import SMERF
 from saliometer.engine.run import opened
 from saliometer.studies._smerf_claims import claims
+from saliometer.studies._smerf_models import asked, train_all
 from saliometer.studies._smerf_paper import stored
 from saliometer.summary import Scores
 
@@ -32,9 +36,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def run(folder: Path, device: str = "auto") -> None:
+def run(folder: Path, device: str = "auto", **models: Any) -> None:
     """The paper's methods with its parameters and ours with our defaults, in every definition."""
-    bench(OURS, preset="smerf", per_bucket=PER_BUCKET, definitions=DEFINITIONS, out=folder, device=device)
+    bench(OURS, preset="smerf", per_bucket=PER_BUCKET, definitions=DEFINITIONS, out=folder, device=device, **models)
 
 
 def figure(scores: Scores, method: str, group: str, join: str) -> float:
@@ -106,8 +110,10 @@ def tables(folder: Path) -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["run", place]:
-            run(Path(place))
+        case ["run", place, *options]:
+            run(Path(place), **asked(options))
+        case ["train", *options]:
+            sys.exit(train_all(options))
         case ["tables", place]:
             print(tables(Path(place)))
         case ["claims", place]:

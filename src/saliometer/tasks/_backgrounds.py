@@ -113,26 +113,30 @@ def _bank(folder: str, sharing: str, split: str, device: torch.device) -> Bank:
             f"background natural: '{folder}' holds 1 photograph, wanted 2 or more, so that training and test images "
             "share none; natural(photographs=shared) lets them share all"
         )
-    lots = sorted(pictures)  # by content, so that neither names nor their order matter
-    test = set(lots[: max(1, len(lots) // 4)])
+    lots = sorted(pictures)  # by hash, so that neither a folder's names nor their order matter
+    test = set(lots[: max(1, round(len(lots) / 4))])
     return Bank({one: pictures[one] for one in lots if (one in test) == (split == "test")}, device)
 
 
 @lru_cache(maxsize=2)
 def _pictures(folder: str) -> dict[str, np.ndarray]:
-    """SHA-256 -> (H, W, 3) uint8, each photograph once."""
-    scaled = _of_folder(folder) if folder else [_shorter_side(array) for array in carried().values()]
-    return {sha256(array.tobytes()).hexdigest(): array for array in map(np.ascontiguousarray, scaled)}
+    """SHA-256 of a file, or of a package's photograph's name -> (H, W, 3) uint8: no decoder's rounding counts."""
+    if folder:
+        return _of_folder(folder)
+    return {sha256(name.encode()).hexdigest(): _shorter_side(array) for name, array in carried().items()}
 
 
-def _of_folder(folder: str) -> list[np.ndarray]:
-    """Whole photographs at 64x64, in Pillow's own way to resize, as the authors made them."""
+def _of_folder(folder: str) -> dict[str, np.ndarray]:
+    """Whole photographs at 64x64, in Pillow's own way to resize, as the authors made them; each once."""
     from saliometer.images import read_images
 
     found = read_images(folder)
     for name, why in found.skipped.items():
         raise ValueError(f"background natural: cannot read '{name}' in '{folder}' ({why}): take it out of the folder")
-    return [np.array(found.picture(place).resize((SIDE, SIDE))) for place in range(len(found))]
+    return {
+        sha256(item.data()).hexdigest(): np.array(found.picture(place).resize((SIDE, SIDE)))
+        for place, item in enumerate(found.items)
+    }
 
 
 def _shorter_side(array: np.ndarray) -> np.ndarray:
