@@ -308,9 +308,11 @@ def reproduce(
     `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is the
     study in earnest. Tables and figures go to the study's folder.
     """
+    from saliometer.pages import written as write_report
     from saliometer.progress import progress
     from saliometer.registry import one_of
     from saliometer.studies import zhang
+    from saliometer.studies._claims import as_json as claims_json
     from saliometer.studies._claims import print_claims
 
     one_of("study", study, ("zhang",))
@@ -320,9 +322,9 @@ def reproduce(
             folder, scale, model=model, images=images, labels=labels, weights=weights, resize=resize, device=device,
             seed=seed, say=_say, watch=watch,
         )  # fmt: skip
-    claims, written = found.claims(), found.write()
+    claims, written = found.claims(), [*found.write(), write_report([folder])]
     if as_json:
-        print(json.dumps({"claims": claims}, indent=1))
+        print(claims_json(claims))
     else:
         print_claims(claims)
         print("Wrote " + ", ".join(map(str, written)) + ".")

@@ -17,7 +17,7 @@ from saliometer.engine.asked import METHODS, METRICS, methods_asked
 from saliometer.engine.estimate import estimate
 from saliometer.engine.resolve import one_method
 from saliometer.registry import methods as known_methods
-from saliometer.report.audit_page import page
+from saliometer.report.page import book_of, page
 from saliometer.types import Model
 
 CONTROLS = ["all_ones", "centre", "edge", "fake_cam", "random"]
@@ -555,7 +555,7 @@ def test_images_of_other_than_one_or_three_channels_are_shown_grey(tmp_path):
     given = {"methods": ["gradient"], "metrics": ["sparseness"]}
     found = saliometer.audit(net, torch.rand(2, 4, SIDE, SIDE), out=tmp_path, **given)
     assert not found.failed
-    assert "data:image/jpeg" in page(found.run)
+    assert "data:image/jpeg" in page(book_of(found.run))
 
 
 # What belongs to the caller

@@ -30,7 +30,7 @@ def book_of(run: Run) -> "Book":
     """What draws it is imported here, so that scoring works without it."""
     from saliometer.report import audit, bench
 
-    return (audit if run.manifest["request"].get("kind") == "audit" else bench).book(run)
+    return audit.book(run) if run.manifest["request"].get("kind") == "audit" else bench.book(run)
 
 
 def page(book: "Book") -> str:
@@ -74,13 +74,13 @@ def _data(book: "Book") -> dict[str, Any]:
     from saliometer.report.pack import packed
 
     groups = list(dict.fromkeys(sample.group for sample in book.samples))
-    measured = [head for head in book.heads if head.values is not None]
-    values = np.stack([head.values for head in measured]) if measured else np.zeros((0, 0, 0), np.float32)
+    measured = [(head, head.values) for head in book.heads if head.values is not None]
+    values = np.stack([one for _, one in measured]) if measured else np.zeros((0, 0, 0), np.float32)
     return {
         "kind": book.kind,
         "name": book.name,
         "methods": [vars(method) for method in book.methods],
-        "heads": [_head(head) for head in measured],
+        "heads": [_head(head) for head, _ in measured],
         "samples": [sample.id for sample in book.samples],
         "groups": groups,
         "group": [groups.index(sample.group) for sample in book.samples],

@@ -120,7 +120,10 @@ def terms(region: str, definitions: Sequence[str]) -> list[Term]:
             "that differences are paired. They speak of these models: another training of a model is not part of them.",
         ),
         *(Term(name, text, here=name in definitions) for name, text in DEFINITIONS.items()),
-        *(Term(f"Region {name}", f"An object counts as {text}.", here=name == region) for name, text in REGIONS.items()),
+        *(
+            Term(f"Region {name}", f"An object counts as {text}.", here=name == region)
+            for name, text in REGIONS.items()
+        ),
         *(Term(f"Control {name}", f"{text[0].upper()}{text[1:]}.") for name, text in CONTROLS.items()),
         Term("Source", "Kim, Plumb and Talwalkar, “Sanity Simulations for Saliency Methods”, ICML 2022."),
     ]
