@@ -15,7 +15,7 @@ to column: they mark what has a <b class="on-primary">solid outline</b> and leav
 <b class="on-secondary">dashed</b> one.
 {% if not same %}Each setting has images of its own: those of a row show the same objects at other places. {% endif %}
 Below each map: its <b class="on-primary">PAFL</b> and <b class="on-secondary">SAFL</b>.</p>
-<div class="scroll"><table class="maps">
+<div class="scroll" tabindex="0" role="region" aria-label="The same image through every model"><table class="maps">
 <thead><tr><th class="left">Image shows</th>{% if same %}<th>image</th>{% endif %}
 {% for setting, question in settings %}<th>{{ setting }}<small>{{ question }}</small></th>{% endfor %}
 </tr></thead><tbody>
