@@ -152,6 +152,13 @@ def test_methods_are_found_and_controls_and_definitions_chosen(open_page, benchm
     assert "piou" not in seen
 
 
+def test_metrics_of_one_definition_are_always_seen(open_page, audit):
+    page = open_page(audit).page
+    assert not page.query_selector("#stage")  # nothing to choose
+    seen = page.eval_on_selector_all("#board th.head:not([hidden]) button", "all => all.map(one => one.textContent)")
+    assert {"average_drop", "insertion", "deletion", "sparseness"} <= set(seen)
+
+
 def test_what_is_seen_of_the_board_can_be_downloaded(open_page, benchmark):
     page = open_page(benchmark).page
     page.fill("#find", "gradient")

@@ -49,7 +49,7 @@ def page(book: "Book") -> str:
         .render(
             book=book,
             version=saliometer.__version__,
-            stages=list(dict.fromkeys(head.definition.partition("(")[0] for head in book.heads if head.definition)),
+            stages=_stages(book),
             ceiling=_ceiling(book),
             drawn={one.id for one in book.figures},
             data=script(_data(book)),
@@ -58,6 +58,14 @@ def page(book: "Book") -> str:
             scripts=Markup(own),
         )
     )
+
+
+def _stages(book: "Book") -> dict[str, list[str]]:
+    """Columns that stand there under more than one definition, with those to choose between."""
+    found: dict[str, dict[str, None]] = {}
+    for head in book.heads:
+        found.setdefault(head.name, {})[head.stage] = None
+    return {name: list(stages) for name, stages in found.items() if len(stages) > 1}
 
 
 def _ceiling(book: "Book") -> float | None:
