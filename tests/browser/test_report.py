@@ -7,8 +7,10 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 
 from browser_toys import NASTY
 from saliometer.pages import written
@@ -335,6 +337,22 @@ def test_charts_can_be_taken_away(open_page, benchmark):
     assert "gradient" in svg
     data = list(csv.DictReader(io.StringIO(downloaded(page, f'[aria-label="Download {name} as data"]').decode())))
     assert {"gradient", "random", f"'{NASTY}" if NASTY.startswith("=") else NASTY} <= {row["method"] for row in data}
+
+
+def test_pictures_in_a_table_can_be_taken_away_too(open_page, benchmark):
+    page = open_page(benchmark).page
+    page.locator("#smerf_9").scroll_into_view_if_needed()
+    png = downloaded(page, '[aria-label="Download smerf_9 as PNG"]')
+    with Image.open(io.BytesIO(png)) as picture:
+        colours = np.asarray(picture.convert("RGB")).reshape(-1, 3)
+        assert picture.width > 1000
+    shares = np.array([(colours < 30).all(1).mean(), (colours > 230).all(1).mean()])
+    assert (shares > 0.05).all()  # black images, white maps
+    assert len(np.unique(colours @ [65536, 256, 1])) > 100
+    assert b"foreignObject" in downloaded(page, '[aria-label="Download smerf_9 as SVG"]')
+    data = list(csv.DictReader(io.StringIO(downloaded(page, '[aria-label="Download smerf_9 as data"]').decode())))
+    assert len(data) == 4 * 7
+    assert {row["setting"] for row in data} >= {"simple-fr", "complex-cr4"}
 
 
 @pytest.mark.parametrize("kind", ["benchmark", "audit"])

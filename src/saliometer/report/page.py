@@ -99,6 +99,7 @@ def _data(book: "Book") -> dict[str, Any]:
             for one in book.figures
             for place, chart in enumerate(one.drawing.charts)
         },
+        "pictured": {one.id: list(one.drawing.rows) for one in book.figures if one.drawing.rows},
         "compared": book.compared.data() if book.compared else None,
     }
 

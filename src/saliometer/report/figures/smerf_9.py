@@ -6,6 +6,7 @@ from saliometer.report.figures._pictures import Scene, scenes
 from saliometer.report.templates import fill
 from saliometer.report.view import View
 from saliometer.report.words import SETTINGS, kind
+from saliometer.report.words import bucket as bucket_words
 from saliometer.studies._smerf_paper import SHORT
 
 BUCKETS = ("8", "9", "11", "12")  # A and B, with Box1, and with both boxes
@@ -52,7 +53,13 @@ def smerf_9(view: View) -> Drawing | None:
     rows = [(bucket, [kept[bucket] for kept in shown.values()]) for bucket in buckets]
     same = all(len({scene.image for scene in cells}) == 1 for _, cells in rows)
     settings = [(s, SETTINGS[s].question if s in SETTINGS else "") for s in shown]
-    return Drawing(html=fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same))
+    html = fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same)
+    numbers = [
+        {"method": method, "setting": s, "shows": bucket_words(bucket), "pafl": kept[bucket].maps[0].pafl,
+         "safl": kept[bucket].maps[0].safl}
+        for bucket in buckets for s, kept in shown.items()
+    ]  # fmt: skip
+    return Drawing(html=html, rows=numbers)
 
 
 def _chosen(view: View) -> str:

@@ -137,8 +137,8 @@ function startCompare() {
     return known.map(({ name, pair }) => ({ name, [heads[across]]: pair[0], [heads[up]]: pair[1] }));
   };
   const paired = byId("paired-chart"), agreed = byId("agree-chart");
-  paired.after(takeaway("paired", paired, () => live.get(paired).option, pairRows));
-  agreed.after(takeaway("metrics", agreed, () => live.get(agreed).option, pointRows));
+  paired.after(takeaway("paired", (kind) => picture(paired, live.get(paired).option, kind), pairRows));
+  agreed.after(takeaway("metrics", (kind) => picture(agreed, live.get(agreed).option, kind), pointRows));
   ready.then(() => {
     whenNear(paired, drawPaired);
     whenNear(agreed, drawAgreement);
