@@ -29,6 +29,11 @@ def checked(maps: object, name: str, images: Tensor) -> Tensor:
     return maps[:, None] if maps.ndim == 3 else maps
 
 
+def finite(values: Tensor) -> bool:
+    """Whether all values are: both ends say so, for they are NaN if any value is; one look at a large tensor."""
+    return bool(torch.stack(values.aminmax()).isfinite().all())
+
+
 def complaints(maps: Tensor) -> list[str]:
     """What is odd about each of (N, C, H, W) maps, in words for a row's note: '' where nothing is."""
     flat = maps.flatten(1)
