@@ -181,11 +181,15 @@ class Answers:
         return total
 
     def _packs(self, question: Several, lightness: int = 1) -> Iterator[tuple[range, Tensor]]:
-        """As many copies at a time as fit into one batch, as rows, of which `lightness` take the room of an image."""
+        """As many copies at a time as fit into one batch, as rows, of which `lightness` take the room of an image.
+
+        Batches are about equal: a last one of few images would take longer for each.
+        """
         if not question.count:
             return
         first = question.variants(range(1))  # says how many images a copy has
-        together = max(1, lightness * self.size // first.shape[1])
+        fitting = max(1, lightness * self.size // first.shape[1])
+        together = -(-question.count // -(-question.count // fitting))
         for start in range(0, question.count, together):
             ks = range(start, min(start + together, question.count))
             rest = ks if start else ks[1:]
