@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saliometer.engine.device import BATCH
 
 HELD = 3  # what a backward pass holds at once, in multiples of what one forward pass makes
+TILE = 64  # larger batches are multiples of it, for kernels of a GPU work on whole tiles
 GIB = 2**30
 
 
@@ -20,7 +21,8 @@ def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
     if limit < 0:
         raise ValueError(f"memory is {limit} GiB: wanted more than 0, or 0 to find it")
     room = limit * GIB if limit else free(device)
-    return max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+    size = max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+    return size - size % TILE if size > TILE else size
 
 
 def made(run: Callable[[Tensor], object], values: Tensor) -> int:
