@@ -53,7 +53,7 @@ class Brush:
         return self._gathered(torch.cat(found))
 
     def _around(self, grids: Tensor) -> tuple[Tensor, Tensor]:
-        """(M, cells, places, T) each: what nodes around would make of a pixel, times COLDNESS, and how much they say."""
+        """(M, cells, places, T) each: COLDNESS times what nodes around would make of a pixel, and how much they say."""
         padded = F.pad(grids[:, None], (REACH,) * 4, value=NOWHERE)
         near = F.unfold(padded, 2 * REACH + 1)[:, self.taps].transpose(1, 2)  # (M, cells, T)
         heights = torch.addcmul(self.handicap, near[:, :, None], self.kernel, value=COLDNESS)
