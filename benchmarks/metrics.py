@@ -23,7 +23,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ from saliometer.registry import Spec
 from saliometer.types import Logits, Maps, Model, Question, Samples, Scores, Walk
 
 MANY = 64  # maps of metrics that ask no model
+METHOD = one_method("gradient")  # that metrics explain anew with
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ class Case:
     def metric(self) -> str:
         return self.label.split("(")[0]
 
-    @property
-    def text(self) -> str:
-        return str(Spec(self.metric, tuple(sorted(self.params.items()))))
+    @cached_property
+    def measure(self) -> Measure:
+        """Read once, as an audit does."""
+        return Measure.parse(str(Spec(self.metric, tuple(sorted(self.params.items())))))
 
 
 def cases(side: int, unit: int = UNIT) -> list[Case]:
@@ -195,9 +197,8 @@ class Counted(Answers):
 def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
     """The metric once, on a shelf with no answers."""
     answers = Counted(made.model, made.device, made.room, align=min(ALIGN, made.room))
-    method = one_method("gradient")
     maps = made.maps[kind][: len(samples)]
-    ((_, found, _),) = measured([Measure.parse(case.text)], method, maps, samples, Shelf(answers))
+    ((_, found, _),) = measured([case.measure], METHOD, maps, samples, Shelf(answers))
     if isinstance(found, Failure):
         raise found.error
     return answers

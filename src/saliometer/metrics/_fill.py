@@ -171,8 +171,8 @@ def up_at_once(values: Tensor, finer: Tensor) -> Tensor:
 def _convolved(values: Tensor, sides: tuple[int, ...], whole: int, stride: int) -> Tensor:
     """Every channel of every image by itself, with zeros beyond the border."""
     planes = values.flatten(0, 1)[None]
-    kernel = _kernel(sides, whole, values.dtype, values.device).expand(planes.shape[1], 1, -1, -1)
-    found = F.conv2d(planes, kernel, stride=stride, padding=1, groups=planes.shape[1])
+    kernels = _kernel(sides, whole, values.dtype, values.device).repeat(planes.shape[1], 1, 1, 1)
+    found = F.conv2d(planes, kernels, stride=stride, padding=1, groups=planes.shape[1])
     return found[0].unflatten(0, values.shape[:2])
 
 
