@@ -173,7 +173,7 @@ def _convolved(values: Tensor, sides: tuple[int, ...], whole: int, stride: int) 
     planes = values.flatten(0, 1)[None]
     kernels = _kernel(sides, whole, values.dtype, values.device).repeat(planes.shape[1], 1, 1, 1)
     found = F.conv2d(planes, kernels, stride=stride, padding=1, groups=planes.shape[1])
-    return found[0].unflatten(0, values.shape[:2])
+    return found.view(*values.shape[:2], *found.shape[2:])
 
 
 @lru_cache(maxsize=16)
