@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test slow bench clean
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge
+
+.PHONY: setup demo browser test slow bench pictures clean
 
 setup: .venv/ready
 
@@ -17,17 +19,27 @@ demo: setup
 	$(BIN)/saliometer bench --per-bucket 10 --out runs/demo
 	$(BIN)/saliometer audit --model efficientnet_lite0 --images photographs --size 112 --limit 4 --out runs/demo-audit
 
-test: setup
+browser: setup  # the pages are tested in a real one: what is here, else Debian's, else Playwright's
+	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+	echo "No browser is here to test the pages in; installing Chromium."; \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 \
+	|| $(BIN)/playwright install chromium >/dev/null 2>&1 \
+	|| echo "None could be installed: the pages are NOT tested in a browser (under CI that is a failure)."
+
+test: setup browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not slow" -n auto
+	$(BIN)/pytest -m "not slow" -n auto --dist loadgroup
 
 slow: setup
 	$(BIN)/pytest -m slow
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py
+
+pictures: demo browser
+	$(BIN)/pytest tests/browser/test_pictures.py --pictures docs/images --pictures-of runs/demo
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,13 +1,15 @@
 """Every method against its floor of bare model passes, and against the same method of the best peer that is installed.
 
-    python benchmarks/methods.py [--device cuda] [--net small|resnet50] [--methods a,b] [--no-peers] [--out file.json]
+    python benchmarks/methods.py [--device cuda] [--net small|resnet50] [--method NAME ...] [--tf32] [--no-peers]
+                                 [--once] [--out file.json]
 
 The floor is the count of passes that a method needs (forward F and backward B, for one image) over the network's best
 throughput in the same process and precision, found over batch sizes and memory formats. A method is timed through
 `saliometer.explain`, warm: one call goes before, so that captured networks, kernels and superpixels are there. Methods
 whose time is linear in their draws or steps take fewer of them, and so do their floors and peers. A table's columns:
 method, passes, images, floor, ours, ours over the floor, the best peer with its time and how much faster we are, and
-the same for the best peer as they come, with the batches they take by themselves; all times in ms an image.
+the same for the best peer as they come, with the batches they take by themselves; all times in ms an image. Last comes
+how long a call of ours is busy before its first convolution, which a GPU waits for.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import peers
 from saliometer import explain
@@ -58,13 +61,14 @@ class Case:
     backward: float = 1
     images: int = 0  # of the batch; 0 takes all
     params: dict[str, Any] = field(default_factory=dict)
-    tail: str = ""  # the layer behind which its passes run; one whole forward pass comes before
+    tail: str = ""  # the layer behind which its passes run
+    whole: float = 1  # forward passes of the whole network that come before those
 
     @property
     def passes(self) -> str:
         counts = ((self.forward, "F"), (self.backward, "B"))
         said = " + ".join(f"{count:g}{unit}" for count, unit in counts if count)
-        return f"1F + {said} of the tail" if self.tail else said
+        return f"{self.whole:g}F + {said} of the tail" if self.tail else said
 
 
 def small_net() -> nn.Sequential:
@@ -127,7 +131,7 @@ def cases(given: Setting) -> list[Case]:
         Case("score_cam", given.channels + 1, 0, few),
         Case("ablation_cam", given.channels + 1, 0, 0, {}, given.cam),
         Case("opti_cam", 21, 20, 0, {"steps": 20}),
-        Case("iba", 90, 90, few, {"layer": given.middle}, given.middle),
+        Case("iba", 90, 90, few, {"layer": given.middle}, given.middle, 1 + REFERENCES / few),
         Case("rise", 256, 0, few, {"masks": 256}),
         Case("lime", 256, 0, few, {"samples": 256, **pieces}),
         Case("kernel_shap", 258, 0, few, {"samples": 256, **pieces}),
@@ -228,8 +232,8 @@ def floors(given: Setting, wanted: list[Case], device: torch.device) -> dict[str
 # Rows
 
 
-def measured(case: Case, given: Setting, device: torch.device) -> float:
-    """Seconds for one image of ours."""
+def measured(case: Case, given: Setting, device: torch.device) -> tuple[float, float]:
+    """Seconds for one image of ours, and of a call before its first convolution."""
     count = case.images or len(given.images)
     images, targets = given.images[:count], given.targets[:count]
 
@@ -237,7 +241,21 @@ def measured(case: Case, given: Setting, device: torch.device) -> float:
         return explain(given.net, images, case.method, targets, references=given.references, **case.params)
 
     work()
-    return seconds(work, device) / count
+    with _First() as first:
+        start = time.perf_counter()
+        work()
+    return seconds(work, device) / count, first.at - start
+
+
+class _First(TorchDispatchMode):
+    """When the first convolution was launched."""
+
+    at = math.nan
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if math.isnan(self.at) and "convolution" in str(func):
+            self.at = time.perf_counter()
+        return func(*args, **(kwargs or {}))
 
 
 def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
@@ -265,7 +283,7 @@ def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
 
 def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> dict[str, Any]:
     """Milliseconds for one image, ours and others'."""
-    ours = 1e3 * measured(case, given, device)
+    ours, before = (1e3 * took for took in measured(case, given, device))
     others = peered(case, given, device) if with_peers else {}
     timed = {name: took for name, took in others.items() if isinstance(took, float)}
     best = min(timed, key=timed.__getitem__, default="")
@@ -277,6 +295,7 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
         "images": case.images or len(given.images),
         "passes": case.passes,
         "ours_ms": ours,
+        "before_ms": before,
         "peers": others,
         "best_peer": best,
         "faster": timed[best] / ours if best else None,
@@ -286,7 +305,7 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
 
 
 def with_floor(row: dict[str, Any], case: Case, floor: dict[str, Floor]) -> dict[str, Any]:
-    lowest = 1e3 * (floor[case.tail](case.forward, case.backward) + (floor[""](1, 0) if case.tail else 0))
+    lowest = 1e3 * (floor[case.tail](case.forward, case.backward) + (floor[""](case.whole, 0) if case.tail else 0))
     return {**row, "floor_ms": lowest, "ratio": row["ours_ms"] / lowest}
 
 
@@ -326,20 +345,27 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--net", choices=("small", "resnet50"), default="small")
     parser.add_argument("--methods", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--method", action="append", default=[], metavar="NAME", help="one more; can be given again")
+    parser.add_argument("--tf32", action="store_true", help="of a GPU, for the floor, ours and peers alike")
+    parser.add_argument("--once", action="store_true", help="measure the floor before the methods, not again after")
     parser.add_argument("--images", type=int, default=0, help="in the batch; 16 of the small net, 64 of ResNet-50")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    device = devices.find(arguments.device)
+    device, devices.TF32 = devices.find(arguments.device), arguments.tf32
     given = setting(arguments.net, device, arguments.images or {"small": 16, "resnet50": 64}[arguments.net])
-    names = [name for name in arguments.methods.split(",") if name]
+    names = [name for name in (*arguments.methods.split(","), *arguments.method) if name]
     wanted = [case for case in cases(given) if not names or case.method in names]
     machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    print(f"{given.name} net, {machine}, torch {torch.__version__}, Python {platform.python_version()}", flush=True)
+    about = f"{given.name} net, {precision()}, {machine}, torch {torch.__version__}, Python {platform.python_version()}"
+    print(about, flush=True)
     versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
-    said: dict[str, Any] = {"machine": machine, "net": given.name, "versions": versions, "rows": []}
-    before, said["superpixels_ms"] = floors(given, wanted, device), superpixels(given)
+    said: dict[str, Any] = {
+        "machine": machine, "net": given.name, "precision": precision(), "versions": versions, "rows": [],
+    }  # fmt: skip
+    cut = any(case.method in ("lime", "kernel_shap", "xrai") for case in wanted)
+    before, said["superpixels_ms"] = floors(given, wanted, device), superpixels(given) if cut else {}
     for case in wanted:
         try:
             said["rows"].append(with_floor(row(case, given, device, not arguments.no_peers), case, before))
@@ -347,7 +373,7 @@ def main() -> None:
         except Exception as error:
             print(f"{case.method} fails: {type(error).__name__}: {error}", flush=True)
         write(said, arguments.out)
-    after = floors(given, wanted, device)
+    after = before if arguments.once else floors(given, wanted, device)
     floor = {layer: before[layer].lower(after[layer]) for layer in before}
     known = {case.method: case for case in wanted}
     said["rows"] = [with_floor(one, known[one["method"]], floor) for one in said["rows"]]
@@ -358,6 +384,11 @@ def main() -> None:
         where = f"behind {layer}" if layer else "of the network"
         print(f"F {where} {1e3 * one.forward:.4g} ms ({one.how[0]}), F + B {1e3 * one.both:.4g} ms ({one.how[1]})")
     print("superpixels, ms an image:", said["superpixels_ms"])
+    print("before the first convolution of a call, ms:", {o["method"]: round(o["before_ms"], 2) for o in said["rows"]})
+
+
+def precision() -> str:
+    return "TF32" if devices.TF32 else "float32"
 
 
 def write(said: dict[str, Any], out: Path | None) -> None:

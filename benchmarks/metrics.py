@@ -1,17 +1,17 @@
 """Every metric of the battery against its floor of bare model passes, and against the same work of Quantus and others.
 
-    python benchmarks/metrics.py [--device cuda] [--net small|resnet50] [--images 8] [--metrics a,b] [--no-peers]
-                                 [--out file.json]
+    python benchmarks/metrics.py [--device cuda] [--net small|resnet50] [--images 8] [--metric NAME ...] [--tf32]
+                                 [--no-peers] [--once] [--out file.json]
 
 The floor is the count of passes that a metric's distinct questions take, as the engine counts them, over the network's
 best throughput in the same process and precision: F forward, F + B there and back, S the slope of a slope through a
 network whose ReLUs are softplus. A metric is timed as an audit runs it, on a shelf with no answers, warm. Metrics whose
-passes are few or wait for each other judge an audit's chunk of 32 images, for a batch is no larger than that; those
-that ask no model judge 64 maps. Maps are the gradient's, and smooth ones where a metric does not explain anew. A bare
-pass goes before and after every run, and says how slow a busy machine is just then: times are divided by that, and the
-median stands. A table's columns: metric, passes, images, floor, ours, ours over the floor, the same for the smooth
-maps, and others with their times and how much longer they take; times in ms an image. Metrics that ask no model have no
-floor: theirs are microseconds a map.
+passes are few or wait for each other judge an audit's chunk, 32 images on a CPU and 128 on a GPU, for a batch is no
+larger than that; those that ask no model judge 64 maps. Maps are the gradient's, and smooth ones where a metric does
+not explain anew. A bare pass goes before and after every run, and says how slow a busy machine is just then: times are
+divided by that, and the median stands. A table's columns: metric, passes, images, floor, ours, ours over the floor, the
+same for the smooth maps, and others with their times and how much longer they take; times in ms an image. Metrics that
+ask no model have no floor: theirs are microseconds a map.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,11 @@ import torch
 from torch import Tensor, nn
 
 import metric_peers
-from methods import Floor, Setting, seconds, setting, throughput, write
+from methods import Floor, Setting, precision, seconds, setting, throughput, write
 from saliometer import explain
 from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
-from saliometer.engine.asked import METRICS, UNIT, methods_asked
+from saliometer.engine.asked import METRICS, UNIT, UNIT_CUDA, methods_asked
 from saliometer.engine.battery import Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.ready import batch_size_for
@@ -47,6 +47,7 @@ from saliometer.registry import Spec
 from saliometer.types import Logits, Maps, Model, Question, Samples, Scores, Walk
 
 MANY = 64  # maps of metrics that ask no model
+METHOD = one_method("gradient")  # that metrics explain anew with
 
 
 @dataclass(frozen=True)
@@ -57,23 +58,25 @@ class Case:
     params: dict[str, Any] = field(default_factory=dict)
     images: int = 0  # that are judged; 0 takes as many as --images says
     smooth: bool = True  # also on the smooth maps
+    others: int = UNIT  # the most images that peers judge
 
     @property
     def metric(self) -> str:
         return self.label.split("(")[0]
 
-    @property
-    def text(self) -> str:
-        return str(Spec(self.metric, tuple(sorted(self.params.items()))))
+    @cached_property
+    def measure(self) -> Measure:
+        """Read once, as an audit does."""
+        return Measure.parse(str(Spec(self.metric, tuple(sorted(self.params.items())))))
 
 
-def cases(side: int) -> list[Case]:
+def cases(side: int, unit: int = UNIT) -> list[Case]:
     """In numbers of steps that Quantus takes as well: it ranks every channel's pixels, and the steps must be equal."""
     steps = 3 * side // 4
     masked = ("local_accuracy", "average_drop", "average_increase", "average_gain", "completeness")
     free = ("sparseness", "complexity", "pointing_game", "iou")
     return [
-        *(Case(name, images=UNIT) for name in masked),
+        *(Case(name, images=unit) for name in masked),
         Case("insertion", {"steps": steps}),
         Case("deletion", {"steps": steps}),
         Case("monotonicity(nguyen)", {"sets": steps // 2, "fills": 4}),
@@ -81,11 +84,11 @@ def cases(side: int) -> list[Case]:
         Case("monotonicity(cumulative)", {"definition": "cumulative_pearson", "sets": steps}),
         Case("max_sensitivity", {"draws": 20}, smooth=False),
         Case("avg_sensitivity", {"draws": 20}, smooth=False),
-        Case("attack_sensitivity", images=UNIT, smooth=False),
-        Case("effective_complexity(nguyen)", {"definition": "nguyen"}, UNIT),
-        Case("sufficiency"),
-        Case("necessity"),
-        Case("road"),
+        Case("attack_sensitivity", images=unit, smooth=False),
+        Case("effective_complexity(nguyen)", {"definition": "nguyen"}, unit),
+        Case("sufficiency", images=unit),
+        Case("necessity", images=unit),
+        Case("road", images=unit, others=8),  # its peer takes seconds for an image
         Case("infidelity", {"draws": 128}),
         Case("faithfulness_correlation", {"runs": 100}),
         *(Case(name, images=MANY) for name in free),
@@ -148,8 +151,13 @@ class Bench:
         return source.samples(0, count, 0, self.device).explaining(self.given.targets[:count])
 
 
+def unit_on(device: torch.device) -> int:
+    """The images that an audit judges together."""
+    return UNIT if device.type == "cpu" else UNIT_CUDA
+
+
 def bench(name: str, device: torch.device, few: int) -> Bench:
-    given = setting(name, device, max(MANY, few))
+    given = setting(name, device, max(MANY, few, unit_on(device)))
     count, _, height, width = given.images.shape
     masks = torch.zeros(count, height, width, dtype=torch.bool, device=device)
     masks[:, height // 4 : height // 2, width // 3 : 2 * width // 3] = True
@@ -189,9 +197,8 @@ class Counted(Answers):
 def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
     """The metric once, on a shelf with no answers."""
     answers = Counted(made.model, made.device, made.room, align=min(ALIGN, made.room))
-    method = one_method("gradient")
     maps = made.maps[kind][: len(samples)]
-    ((_, found, _),) = measured([Measure.parse(case.text)], method, maps, samples, Shelf(answers))
+    ((_, found, _),) = measured([case.measure], METHOD, maps, samples, Shelf(answers))
     if isinstance(found, Failure):
         raise found.error
     return answers
@@ -200,7 +207,7 @@ def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
 def row(case: Case, made: Bench, with_peers: bool) -> dict[str, Any]:
     """Times of ours and of others, and the passes."""
     count = case.images or made.few
-    samples = made.part(count)
+    fewer, samples = min(count, case.others), made.part(count)
     answers = run(case, made, "gradient", samples)
     kinds = ("gradient", "smooth") if case.smooth else ("gradient",)
     ours = {}
@@ -215,7 +222,8 @@ def row(case: Case, made: Bench, with_peers: bool) -> dict[str, Any]:
         "both": answers.both / count,
         "second": answers.second / count,
         "ours": ours,
-        "others": peered(case, made, samples) if with_peers else {},
+        "others_images": fewer,
+        "others": peered(case, made, made.part(fewer)) if with_peers else {},
     }
 
 
@@ -249,8 +257,9 @@ def finished(row: dict[str, Any], pulse: Pulse, floor: Floor, second: float) -> 
     """With milliseconds for one image, and what they are over the floor and over ours."""
     lowest = 1e3 * (row["forward"] * floor.forward + row["both"] * floor.both + row["second"] * second)
     each = 1e3 / row["images"]
+    of_others = 1e3 / row.get("others_images", row["images"])
     ours = {kind: each * pulse.quiet(times) for kind, times in row["ours"].items()}
-    others = {name: each * pulse.quiet(t) if isinstance(t, list) else t for name, t in row["others"].items()}
+    others = {name: of_others * pulse.quiet(t) if isinstance(t, list) else t for name, t in row["others"].items()}
     ratios = {kind: took / lowest for kind, took in ours.items()} if lowest else {}
     own = {name: ours["smooth" if name.endswith("smooth maps") else "gradient"] for name in others}
     faster = {name: took / own[name] for name, took in others.items() if isinstance(took, float)}
@@ -350,6 +359,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--net", choices=("small", "resnet50"), default="small")
     parser.add_argument("--images", type=int, default=8, help="judged by metrics that ask much")
     parser.add_argument("--metrics", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="one more; can be given again")
+    parser.add_argument("--tf32", action="store_true", help="of a GPU, for the floor, ours and others alike")
+    parser.add_argument("--once", action="store_true", help="measure the floor once, and no passes of the battery")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; all that PyTorch takes by default")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -357,15 +369,18 @@ def main(argv: list[str] | None = None) -> None:
     warnings.simplefilter("ignore")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    device = devices.find(arguments.device)
+    device, devices.TF32 = devices.find(arguments.device), arguments.tf32
     made = bench(arguments.net, device, arguments.images)
-    names = [name for name in arguments.metrics.split(",") if name]
-    wanted = [one for one in cases(made.given.images.shape[2]) if not names or {one.label, one.metric} & set(names)]
+    names = [name for name in (*arguments.metrics.split(","), *arguments.metric) if name]
+    every = cases(made.given.images.shape[2], unit_on(device))
+    wanted = [one for one in every if not names or {one.label, one.metric} & set(names)]
     machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    about = f"{made.given.name} net, {machine}, torch {torch.__version__}, Python {platform.python_version()}"
-    print(about, flush=True)
     versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
-    said: dict[str, Any] = {"machine": machine, "net": made.given.name, "versions": versions, "rows": []}
+    about = f"{made.given.name} net, {precision()}, {machine}, {versions}, Python {platform.python_version()}"
+    print(about, flush=True)
+    said: dict[str, Any] = {
+        "machine": machine, "net": made.given.name, "precision": precision(), "versions": versions, "rows": [],
+    }  # fmt: skip
     before, second = floor_of(made), second_of(made) if any(c.metric == "attack_sensitivity" for c in wanted) else 0.0
     for case in wanted:
         try:
@@ -374,11 +389,11 @@ def main(argv: list[str] | None = None) -> None:
         except Exception as error:
             print(f"{case.label} fails: {type(error).__name__}: {error}", flush=True)
         write(said, arguments.out)
-    floor = before.lower(floor_of(made))
+    floor = before if arguments.once else before.lower(floor_of(made))
     bare = Floor(made.pulse.best / len(made.pulse.rows), math.inf, (f"as before a run, {len(made.pulse.rows)}", ""))
     floor = floor.lower(bare)
     said["rows"] = [finished(one, made.pulse, floor, second) for one in said["rows"]]
-    said["floor"], said["saved"] = asdict(floor), saved(made)
+    said["floor"], said["saved"] = asdict(floor), {} if arguments.once else saved(made)
     write(said, arguments.out)
     print("\n".join(("", *map(shown, said["rows"]), "")))
     print(f"F {1e3 * floor.forward:.4g} ms ({floor.how[0]}), F + B {1e3 * floor.both:.4g} ms ({floor.how[1]})")

@@ -307,8 +307,9 @@ def _mended() -> None:
 
 def lime(batch: int) -> Ready:
     def ready(asked: Asked) -> Callable[[], object]:
-        from lime.lime_image import LimeImageExplainer
+        from lime import lime_image
 
+        lime_image.tqdm = lambda rows, **_: rows  # no bar, in any version
         labels = asked.labels().cpu().numpy()
 
         def probabilities(pixels: np.ndarray) -> np.ndarray:
@@ -316,7 +317,7 @@ def lime(batch: int) -> Ready:
                 return asked.net(asked.rows(np.asarray(pixels, dtype=np.float32))).softmax(1).cpu().numpy()
 
         def explained(place: int) -> object:
-            return LimeImageExplainer(random_state=0).explain_instance(
+            return lime_image.LimeImageExplainer(random_state=0).explain_instance(
                 asked.pixels(place).astype(np.double),
                 probabilities,
                 labels=(int(asked.targets[place]),),
@@ -324,7 +325,6 @@ def lime(batch: int) -> Ready:
                 num_samples=asked.params["samples"],
                 batch_size=batch,
                 segmentation_fn=lambda _: labels[place],
-                progress_bar=False,
             )
 
         return asked.each(explained)

@@ -14,6 +14,11 @@ settings.load_profile("saliometer")
 torch.set_num_threads(1)  # small tensors: on a busy machine a second thread costs up to twenty times what it gives
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", default="", help="Keep the docs' pictures of the report in this folder.")
+    parser.addoption("--pictures-of", default="", help="The run whose report they show.")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out unless `-m` names them."""
     if "slow" not in config.getoption("markexpr"):

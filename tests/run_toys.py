@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saliometer import results
+from saliometer import registry, results
 from saliometer.engine.run import Run, Unit
 
 CONTROLS = ("random", "edge", "centre", "oracle", "fake_cam")
@@ -73,3 +73,35 @@ def _block(constant, metric, definition, numbers, bucket):
     count = len(numbers)
     named = {**constant, "metric": metric, "definition": definition, "target": "predicted", "condition": ""}
     return results.block(named, [f"test-{i}" for i in range(count)], [bucket] * count, numbers, [""] * count)
+
+
+def big_audit(folder: Path, *, methods: int, metrics: int, images: int, pictures: int = 100) -> Run:
+    """Numbers and pictures of noise, as many as asked for; five of the methods are controls."""
+    rng = np.random.default_rng(0)
+    names = [*CONTROLS, *(f"method_{i}(steps={i})" for i in range(methods - len(CONTROLS)))]
+    battery = [name for name in registry.metrics if registry.metrics[name].facts.reads]
+    shown = {metric: {name: rng.random(images).tolist() for name in names} for metric in battery}
+    run = toy_audit(folder, shown)
+    extra = metrics - len(battery) + 2
+    for name in names if extra > 0 else ():
+        constant = {"task": "images", "setting": "photos", "model": "net", "method": name, "region": ""}
+        blocks = [
+            _block(constant, metric, "signed_joint_minmax()", rng.random(images), "") for metric in battery[:extra]
+        ]
+        results.write(run.part(Unit("photos", 32, 64), name), blocks)
+    _keep_pictures(run, names, pictures, rng)
+    return run
+
+
+def _keep_pictures(run: Run, methods, count: int, rng) -> None:
+    unit = Unit("photos", 0, 32)
+    kept = {
+        "images": rng.integers(0, 255, (count, 112, 112, 3), dtype=np.uint8), "labels": np.full(count, -1),
+        "targets": np.zeros(count, int), "ids": np.array([f"test-{i}" for i in range(count)]),
+        "objects": np.zeros((count, 0, 112, 112), bool),
+    }  # fmt: skip
+    run.sprites(unit).parent.mkdir(parents=True, exist_ok=True)
+    np.savez(run.sprites(unit), **kept)
+    for method in methods:
+        run.sprites(unit, method).parent.mkdir(parents=True, exist_ok=True)
+        np.savez(run.sprites(unit, method), maps=rng.integers(-127, 127, (count, 56, 56), dtype=np.int8))

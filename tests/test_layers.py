@@ -32,7 +32,10 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "tasks": {*CORE, "images", "photos"},  # photographs lie behind objects
     "engine": ENGINE | {"summary", "judgement", "identifiability", "__version__"},
     "studies": {*ENGINE, "summary", "judgement", "photos"},
-    "report": {"results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"},
+    "report": {  # a study's figures draw what the study knows; nothing here knows a model
+        *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"),
+        *("studies", "__version__"),
+    },
 }
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
 HEAVY = ("typer", "rich", "jinja2", "matplotlib", "duckdb", "skimage", "sklearn")

@@ -373,9 +373,11 @@ def reproduce(
     `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is the
     study in earnest. Tables and figures go to the study's folder.
     """
+    from saliometer.pages import written as write_report
     from saliometer.progress import progress
     from saliometer.registry import one_of
     from saliometer.studies import zhang
+    from saliometer.studies._claims import as_json as claims_json
     from saliometer.studies._claims import print_claims
 
     one_of("study", study, ("zhang",))
@@ -385,9 +387,9 @@ def reproduce(
             folder, scale, model=model, images=images, labels=labels, weights=weights, resize=resize, device=device,
             seed=seed, say=_say, watch=watch,
         )  # fmt: skip
-    claims, written = found.claims(), found.write()
+    claims, written = found.claims(), [*found.write(), write_report([folder])]
     if as_json:
-        print(json.dumps({"claims": claims}, indent=1))
+        print(claims_json(claims))
     else:
         print_claims(claims)
         print("Wrote " + ", ".join(map(str, written)) + ".")
@@ -438,9 +440,7 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 @app.command()
 @_plainly
 def train(
-    task: Annotated[
-        str, typer.Argument(help="The task to train on: textbox, or your own as `my_task.py`.")
-    ] = "textbox",
+    task: Annotated[str, typer.Argument(help="The task to train on: textbox, or your own `my_task.py`.")] = "textbox",
     setting: Settings = [],  # noqa: B006
     background: Background = "black",
     arch: Arch = "",
@@ -454,7 +454,7 @@ def train(
     labelling: Labelling = "paper",
     sampler: Sampler = "disjoint",
     epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
-    batch: Annotated[int | None, typer.Option(help="Images a step: 512, 256 for a robust model, 128 for your own task.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Images a step: 512, robust 256, your own task 128.")] = None,
     rate: Annotated[float | None, typer.Option(help="Adam's learning rate at the start, by default 1e-3.")] = None,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,

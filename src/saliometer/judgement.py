@@ -140,16 +140,27 @@ class Column:
 
     def difference(self, one: str, other: str) -> Estimate:
         """The paired difference of two methods' means, where both are defined; above 0 if `one` is better."""
-        found, place = self._against(other), self.methods.index(one)
-        return interval(found[0][place], found[1][:, place], int(found[2][place]))
+        if (one, other) not in self._intervals:
+            found, place = self._against(other), self.methods.index(one)
+            self._intervals[one, other] = interval(found[0][place], found[1][:, place], int(found[2][place]))
+        return self._intervals[one, other]
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[str, str], Estimate]:
+        return {}
 
     def _against(self, other: str) -> tuple[Floats, Floats, Floats]:
         """Every method's difference to one: means, (resamples, methods), and how many images have it."""
         if other not in self._differences:
-            gaps = self.sign * (self.values - self.values[:, [self.methods.index(other)]])
+            place = [self.methods.index(other)]
+            gaps = self.sign * (self.values - self.values[:, place])
             mean = _weighted(np.ones((1, len(self.images))), gaps)[0]
             counts = (~np.isnan(gaps)).sum(0).astype(np.float64)
-            self._differences[other] = mean, _weighted(_drawn(len(self.images)), gaps), counts
+            if np.isnan(gaps).any():
+                drawn = _weighted(_drawn(len(self.images)), gaps)
+            else:  # all on the same images: a difference of means is the mean difference
+                drawn = self.sign * (self.resampled - self.resampled[:, place])
+            self._differences[other] = mean, drawn, counts
         return self._differences[other]
 
     @cached_property
@@ -218,8 +229,12 @@ def _drawn(count: int) -> Floats:
 def _weighted(weights: Floats, values: Floats) -> Floats:
     """Means of the defined values; NaN where there is none."""
     known = ~np.isnan(values)
+    found: Floats
+    if known.all():
+        found = (weights @ values) / weights.sum(1, keepdims=True)
+        return found
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = (weights @ np.where(known, values, 0)) / (weights @ known.astype(np.float64))
+        found = (weights @ np.where(known, values, 0)) / (weights @ known.astype(np.float64))
     return found
 
 
@@ -260,15 +275,16 @@ def judging(metric: str) -> bool:
 def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[Holding]:
     """The methods that explain, best first: by metrics on which they beat every floor, then by mean rank."""
     judged, held = judged_by(found), []
+    placed = [column.ranks([m for m in methods if m in column.methods]) for column in judged]
     for method in methods:
         beaten, lost, ranks = [], [], []
-        for column in judged:
+        for column, places in zip(judged, placed, strict=True):
             if method not in column.methods or not any(c in column.methods for c in FLOORS if c in controls):
                 continue
             place = stands(column, method, controls)
             beaten += [column.metric] * (place == "above")
             lost += [column.metric] * (place == "below")
-            ranks.append(column.ranks([m for m in methods if m in column.methods]).get(method, len(methods)))
+            ranks.append(places.get(method, len(methods)))
         mean = float(np.mean(ranks)) if ranks else float("nan")
         held.append(Holding(method, tuple(dict.fromkeys(beaten)), tuple(dict.fromkeys(lost)), mean))
     return sorted(held, key=lambda h: (-len(h.beaten), len(h.lost), h.rank, h.method))

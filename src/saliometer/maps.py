@@ -29,11 +29,15 @@ def checked(maps: object, name: str, images: Tensor) -> Tensor:
     return maps[:, None] if maps.ndim == 3 else maps
 
 
+def finite(values: Tensor) -> bool:
+    """Whether all values are: both ends say so, for they are NaN if any value is; one look at a large tensor."""
+    return bool(torch.stack(values.aminmax()).isfinite().all())
+
+
 def complaints(maps: Tensor) -> list[str]:
     """What is odd about each of (N, C, H, W) maps, in words for a row's note: '' where nothing is."""
-    flat = maps.flatten(1)
-    odd = ~flat.isfinite().all(1)
-    low, high = flat.amin(1), flat.amax(1)
+    low, high = maps.flatten(1).aminmax(dim=1)
+    odd = ~(low.isfinite() & high.isfinite())  # they are NaN if any value is
     said = []
     for broken, zero, constant in zip(
         odd.tolist(), ((low == 0) & (high == 0)).tolist(), (low == high).tolist(), strict=True

@@ -77,11 +77,12 @@ def _bits(seeds: Tensor, purpose: str, count: int) -> Tensor:
 
 def _mix32_(x: Tensor) -> Tensor:
     """In place: the 'lowbias32' bijection (Wellons, 2018); shifts are made logical by masking the sign bits."""
-    x ^= (x >> 16) & 0xFFFF
-    x *= 0x7FEB352D
-    x ^= (x >> 15) & 0x1FFFF
-    x *= 0x846CA68B - (1 << 32)
-    x ^= (x >> 16) & 0xFFFF
+    shifted = torch.empty_like(x)  # used again: new memory takes longer than the arithmetic
+    for by, factor in ((16, 0x7FEB352D), (15, 0x846CA68B - (1 << 32)), (16, 1)):
+        torch.bitwise_right_shift(x, by, out=shifted)
+        x.bitwise_xor_(shifted.bitwise_and_((1 << (32 - by)) - 1))
+        if factor != 1:
+            x.mul_(factor)
     return x
 
 

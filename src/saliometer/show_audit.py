@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 ARROWS = {"higher": "↑", "lower": "↓", "": ""}
 NOTE = (
     "Mean over images ± half of the 95 % interval; fractions x100. ↑ higher is better, ↓ lower; * better than random, "
-    "edge and centre, the controls that never see the model. Ranks count the metrics with a star, then those on which such "
-    "a control is better; methods with as many of both share one (1=)."
+    "edge and centre, the controls that never see the model. Ranks count the metrics with a star, then those on which "
+    "such a control is better; methods with as many of both share one (1=)."
 )
 WIDE = 4  # columns on a screen
 SHORT = {

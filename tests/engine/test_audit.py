@@ -17,7 +17,7 @@ from saliometer.engine.asked import METHODS, METRICS, methods_asked
 from saliometer.engine.estimate import estimate
 from saliometer.engine.resolve import one_method
 from saliometer.registry import methods as known_methods
-from saliometer.report.audit_page import page
+from saliometer.report.page import book_of, page
 from saliometer.types import Model
 
 CONTROLS = ["all_ones", "centre", "edge", "fake_cam", "random"]
@@ -555,7 +555,7 @@ def test_images_of_other_than_one_or_three_channels_are_shown_grey(tmp_path):
     given = {"methods": ["gradient"], "metrics": ["sparseness"]}
     found = saliometer.audit(net, torch.rand(2, 4, SIDE, SIDE), out=tmp_path, **given)
     assert not found.failed
-    assert "data:image/jpeg" in page(found.run)
+    assert "data:image/jpeg" in page(book_of(found.run))
 
 
 # What belongs to the caller
@@ -603,3 +603,13 @@ def test_folders_that_are_fewer_than_the_classes_are_no_labels(tmp_path):
     found = saliometer.audit(network(), tmp_path, out=tmp_path / "predicted", **given)
     assert {row["bucket"] for row in measured(found)} == {""}
     assert any("were left aside" in text for text in found.problems())
+
+
+def test_a_run_goes_on_in_the_units_it_was_begun_with(tmp_path, monkeypatch):
+    """Units are larger on a GPU, and a run begun there can end on a CPU."""
+    for unit, methods in ((2, ["gradient"]), (4, ["gradient", "input_x_gradient"])):
+        monkeypatch.setattr(audit_module, "UNIT", unit)
+        found = saliometer.audit(network(), noise(), methods=methods, metrics=["sparseness"], out=tmp_path)
+    names = {path.stem for path in (tmp_path / "rows").rglob("*.parquet")}
+    assert names == {"000000-000002", "000002-000004", "000004-000005"}
+    assert len(values(found, "sparseness", "input_x_gradient")) == 5

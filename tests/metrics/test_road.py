@@ -144,6 +144,15 @@ def test_a_hole_of_nine_tenths_in_one_piece_takes_few_steps(shape):
     torch.testing.assert_close(restored(image.float(), missing).double(), exact, rtol=0, atol=5e-4)
 
 
+@pytest.mark.parametrize("shape", [(16, 16), (15, 9), (4, 7), (1, 40)])
+def test_a_gpu_s_way_to_the_same_sums(shape):
+    values = random(2, 3, *shape)
+    torch.testing.assert_close(_fill.around_at_once(values), _fill._around(values))
+    small = _fill._down(values)
+    torch.testing.assert_close(_fill.down_at_once(values), small)
+    torch.testing.assert_close(_fill.up_at_once(small, values), _fill._up(small, values))
+
+
 def test_large_batches_are_solved_in_parts(monkeypatch):
     images, missing = random(5, 3, 16, 16), holes(0.5, 5, 16, 16)
     whole = restored(images, missing)

@@ -53,6 +53,7 @@ def test_a_claim_is_open_where_something_is_missing_and_other_errors_are_not_hid
     found = Claim(3, "text", "60.1", missing).judged(None)
     assert found == {
         "id": 3, "text": "text", "paper": "60.1", "ours": "", "holds": None, "why": "the run holds no insertion",
+        "figure": "",
     }  # fmt: skip
     with pytest.raises(ZeroDivisionError):
         Claim(3, "text", "", lambda _: Finding(str(1 / 0), True)).judged(None)

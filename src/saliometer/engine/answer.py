@@ -66,7 +66,7 @@ class Answers:
         """(N,) int64: the class with the highest logit."""
         self.asked, self.doing = self.asked + len(images), "prediction"
         with exact():
-            logits = self._logits(Logits(unaltered(images)))[0]
+            logits = self._logits(Logits(unaltered(images)), len(images))[0]
         self._known = images, logits
         return logits.argmax(1)
 
@@ -79,11 +79,11 @@ class Answers:
     def classes(self, images: Tensor) -> int:
         """How many logits the model gives."""
         with exact():
-            return self._logits(Logits(unaltered(images))).shape[2]
+            return self._logits(Logits(unaltered(images)), len(images)).shape[2]
 
     def _answer(self, question: Question, targets: Tensor, seen: list[Seen], places: list[str]) -> Tensor:
         if isinstance(question, Logits):
-            return self._logits(question)
+            return self._logits(question, len(targets))
         if isinstance(question, Scores):
             return self._scores(question, targets)
         if isinstance(question, Features):
@@ -119,13 +119,13 @@ class Answers:
             )
         return layer
 
-    def _logits(self, question: Logits) -> Tensor:
+    def _logits(self, question: Logits, count: int) -> Tensor:
         def run(images: Tensor, _: slice) -> tuple[Tensor]:
             with torch.no_grad():
                 return (self._checked(self.model.logits(images), len(images)),)
 
         return torch.cat(
-            [self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question)]
+            [self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question, count)]
         )
 
     def _scores(self, question: Scores, targets: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ class Answers:
         classes = self.shared.classes if self.shared and place is not None else targets[None]
         tail, lightness = self._tail(question)
         found: list[Tensor] = []
-        for ks, packed in self._packs(question, lightness):
+        for ks, packed in self._packs(question, len(targets), lightness):
             wanted = classes.T.repeat(len(ks), 1)  # (rows, classes that are asked for)
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
@@ -162,7 +162,7 @@ class Answers:
         one_of("score", question.of, SCORES)
         tail, lightness = self._tail(question)
         total: Tensor | None = None
-        for ks, packed in self._packs(question, lightness):
+        for ks, packed in self._packs(question, len(targets), lightness):
             wanted = targets.repeat(len(ks))
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
@@ -180,17 +180,18 @@ class Answers:
             raise ValueError("a question with a count of 0 has no answer")
         return total
 
-    def _packs(self, question: Several, lightness: int = 1) -> Iterator[tuple[range, Tensor]]:
-        """As many copies at a time as fit into one batch, as rows, of which `lightness` take the room of an image."""
+    def _packs(self, question: Several, images: int, lightness: int = 1) -> Iterator[tuple[range, Tensor]]:
+        """As many copies of so many images as fit into one batch, as rows, of which `lightness` take an image's room.
+
+        Batches are about equal: a last one of few images would take longer for each.
+        """
         if not question.count:
             return
-        first = question.variants(range(1))  # says how many images a copy has
-        together = max(1, lightness * self.size // first.shape[1])
+        fitting = max(1, lightness * self.size // images)
+        together = -(-question.count // -(-question.count // fitting))
         for start in range(0, question.count, together):
             ks = range(start, min(start + together, question.count))
-            rest = ks if start else ks[1:]
-            made = question.variants(rest) if rest else first
-            yield ks, (torch.cat((first, made)) if rest and not start else made).flatten(0, 1)
+            yield ks, question.variants(ks).flatten(0, 1)
 
     def _tail(self, question: Scores | Gradients) -> tuple[Callable[[Tensor, slice], Tensor], int]:
         """From rows of variants to logits: the whole network, or what is behind their layer; and how light a row is."""

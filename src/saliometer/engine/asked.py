@@ -18,6 +18,7 @@ from saliometer.registry import Spec
 
 TASK = "images"
 UNIT = 32  # images that are explained, scored and kept together
+UNIT_CUDA = 128  # on a GPU, where passes of fewer images take longer for each
 REFERENCES = 1000  # the most other images that methods may compare with
 TARGETS = ("predicted", "label", "least")
 METHODS = (
@@ -60,8 +61,8 @@ class Request:
     def manifest(self) -> dict[str, Any]:
         return {**vars(self), "kind": "audit", "settings": [self.setting]}
 
-    def units(self) -> list[Unit]:
-        return [Unit(self.setting, start, min(start + UNIT, self.count)) for start in range(0, self.count, UNIT)]
+    def units(self, size: int) -> list[Unit]:
+        return [Unit(self.setting, start, min(start + size, self.count)) for start in range(0, self.count, size)]
 
     def measures(self) -> list[Measure]:
         """Every metric under every normalisation that makes a difference to what it reads."""

@@ -21,6 +21,7 @@ from saliometer.engine.asked import (
     TARGETS,
     TASK,
     UNIT,
+    UNIT_CUDA,
     Request,
     check_measures,
     methods_asked,
@@ -34,7 +35,7 @@ from saliometer.engine.judged import Judged
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.ready import Images, Loaded, batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.resolve import Asked, free
-from saliometer.engine.run import Run, Unit, key
+from saliometer.engine.run import Run, Unit, begun, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, mark_of
@@ -125,6 +126,7 @@ def audit(
         **source.truth_mark,
     }
     folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
+    fixed["unit"] = begun(folder).get("unit", UNIT if place.type == "cpu" else UNIT_CUDA)
     run = Run(folder, request.manifest, fixed)
     every: list[Method | Made] = [*chosen, *given]
     _enlist(run, every, facts, source)
@@ -135,7 +137,8 @@ def audit(
         if measure.entry.facts.reexplains:
             why = "it calls the method again, and there are only maps"
             outcome.left_out[f"{one.label}, {measure.entry.name}"] = why
-    todo = {unit: wanted for unit in request.units() if (wanted := [one for one in every if _open(run, unit, one)])}
+    units = request.units(fixed["unit"])
+    todo = {unit: wanted for unit in units if (wanted := [one for one in every if _open(run, unit, one)])}
     if todo:
         _audit_units(request, run, todo, answers, source, measures, outcome, references, remembered, tell, watch)
     return outcome

@@ -8,6 +8,7 @@ import torch
 from saliometer.registry import unknown
 
 NAMES = ("auto", "cpu", "cuda")
+TF32 = False  # on a GPU, products of 10 bits: nobody but a benchmark sets it
 BATCH = {"cpu": 64, "cuda": 2048}  # the fastest on the TextBox networks; memory backs off from there
 
 
@@ -42,7 +43,7 @@ def exact() -> Iterator[None]:
     """Full float32 and repeatable kernels for the passes inside; the caller's settings come back."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32
-    cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = False, True, False, False
+    cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = TF32, True, False, TF32
     try:
         yield
     finally:

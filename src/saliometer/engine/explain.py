@@ -13,6 +13,7 @@ from saliometer.engine.memory import fitting, made
 from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, Method, attributions
 from saliometer.graph import Network, UnfitError
+from saliometer.maps import finite
 from saliometer.registry import Spec
 from saliometer.seeds import fork, forks
 from saliometer.types import Batch, Explained, Model
@@ -74,13 +75,14 @@ def explain(
     _check_targets(targets, classes, answers, images)
     seeds = forks(fork("explain", seed), torch.arange(len(images), device=images.device))
     found = attributions([chosen], answers, Batch(images, targets, seeds, references))[chosen.label]
-    if isinstance(found, Failure) or not found.maps.isfinite().all():
+    whole = isinstance(found, Explained) and finite(found.maps)
+    if not whole:
         _classes(wrapped, images)  # if the model is to blame, that is what to say
     if isinstance(found, Failure):
         if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
-    if not chosen.own:
+    if not whole and not chosen.own:
         _check_maps(found.maps, chosen.label, wrapped, images)
     maps = found.maps if channels else found.maps.sum(1)
     return replace(found, maps=maps) if full else maps
@@ -89,7 +91,7 @@ def explain(
 def _check_images(name: str, images: Tensor) -> None:
     if not isinstance(images, Tensor):
         raise ValueError(f"{name} are of type {type(images).__name__}, wanted a tensor of shape (N, C, H, W)")
-    if images.ndim != 4 or not len(images) or not images.is_floating_point() or not images.isfinite().all():
+    if images.ndim != 4 or not images.numel() or not images.is_floating_point() or not finite(images):
         came = f"shape {tuple(images.shape)}, {images.dtype}"
         raise ValueError(
             f"{name} have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more"
@@ -138,10 +140,10 @@ def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tens
     if targets.shape != (len(images),) or targets.dtype != torch.int64:
         came = f"shape {tuple(targets.shape)}, {targets.dtype}"
         raise ValueError(f"targets have {came}: wanted int64 of shape ({len(images)},), one class for each image")
-    if len(targets) and not (int(targets.min()) >= 0 and int(targets.max()) < classes):
-        came = f"{int(targets.min())}..{int(targets.max())}"
+    low, high = torch.stack(targets.aminmax()).tolist()
+    if low < 0 or high >= classes:
         raise ValueError(
-            f"targets are {came}, but model '{answers.model.name}' has {classes} classes, 0..{classes - 1}"
+            f"targets are {low}..{high}, but model '{answers.model.name}' has {classes} classes, 0..{classes - 1}"
         )
 
 

@@ -33,7 +33,7 @@ class Judged:
     def controls(self) -> list[str]:
         return [name for name, facts in self.run.manifest["methods"].items() if facts["control"]]
 
-    @property
+    @cached_property
     def methods(self) -> list[str]:
         """Those that explain and have rows, best first."""
         there = {method for column in self.columns for method in column.methods}

@@ -1,6 +1,7 @@
 """How many images fit into one pass: from what one image takes, and the memory there is or that the user allows."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saliometer.engine.device import BATCH
 
 HELD = 3  # what a backward pass holds at once, in multiples of what one forward pass makes
+TILE = 64  # larger batches are multiples of it, for kernels of a GPU work on whole tiles
 GIB = 2**30
 
 
@@ -19,7 +21,8 @@ def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
     if limit < 0:
         raise ValueError(f"memory is {limit} GiB: wanted more than 0, or 0 to find it")
     room = limit * GIB if limit else free(device)
-    return max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+    size = max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+    return size - size % TILE if size > TILE else size
 
 
 def made(run: Callable[[Tensor], object], values: Tensor) -> int:
@@ -33,13 +36,22 @@ def made(run: Callable[[Tensor], object], values: Tensor) -> int:
 def free(device: torch.device) -> float:
     """Bytes that may be taken: most of a GPU's free memory, half of the machine's."""
     if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # PyTorch keeps it at hand
-        return 0.8 * (torch.cuda.mem_get_info(device)[0] + unused)
+        return 0.8 * _beside(device, torch.cuda.memory_allocated(device) // GIB)
     try:
         told = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
         return 0.5 * 1024 * int(told["MemAvailable"].split()[0])
     except (OSError, KeyError, ValueError):
         return 2.0 * GIB  # not Linux: what any machine has
+
+
+@lru_cache(maxsize=64)
+def _beside(device: torch.device, gib: int) -> int:
+    """The free bytes of a GPU on which this process holds so many GiB; asked once for each, for the driver is slow.
+
+    Where other processes took memory since, passes back off.
+    """
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # PyTorch keeps it at hand
+    return torch.cuda.mem_get_info(device)[0] + unused
 
 
 class _Bytes(TorchDispatchMode):

@@ -107,6 +107,11 @@ class Run:
         return results.read(self.parts())
 
 
+def begun(folder: Path) -> dict[str, Any]:
+    """What a run that was begun in this folder met there; empty if there is none."""
+    return dict(read_manifest(folder)["fixed"]) if _occupied(folder) else {}
+
+
 def opened(folder: Path) -> Run:
     """A run that is there already, to read it."""
     if not folder.is_dir():

@@ -5,6 +5,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from saliometer.engine.known import Known
 from saliometer.engine.layers import replaced
 from saliometer.engine.memory import made
 from saliometer.graph import Graph, Network
@@ -39,25 +40,27 @@ class Tail:
                 return short
         return self._long(features, rows)
 
-    @cached_property
+    @property
     def lightness(self) -> int:
         """How many rows take no more memory here than one image does in the whole network."""
-        _, whole, output = self._probed
-        if self._way(1) is None:
-            return 1
-        behind = made(self._short, output) + ROWS * output.nbytes
-        return max(1, whole // behind)
+        return self._probed[1]
 
     @cached_property
-    def _probed(self) -> tuple[int, int, Tensor]:
-        """How often the layer is called for an image, the bytes that its whole pass makes, what the layer gives out."""
+    def _probed(self) -> tuple[int, int]:
+        """How often the layer is called for an image, and how light a row is; found once for a network."""
+        return Known(self.model.net, self.at.images[:1])(f"behind {self.at.layer}", self._found_out)
+
+    def _found_out(self) -> tuple[int, int]:
         heard: list[Tensor] = []
         handle = self.layer.register_forward_hook(lambda _module, _inputs, output: heard.append(output))
         try:
             whole = made(self.model.logits, self.at.images[:1])
         finally:
             handle.remove()
-        return len(heard), whole, heard[-1]
+        if self._way(1) is None:
+            return len(heard), 1
+        behind = made(self._short, heard[-1]) + ROWS * heard[-1].nbytes
+        return len(heard), max(1, whole // behind)
 
     def _short(self, features: Tensor) -> Tensor | None:
         way = self._way(len(features))

@@ -40,9 +40,7 @@ def train_own(
     one_of("loss", loss, LOSSES)
     network = Spec.parse(arch or ARCH)
     network.check("model", registry.models[network.name])
-    recipe = Recipe(
-        epochs or EPOCHS, BATCH if batch is None else batch, Recipe.rate if rate is None else rate, loss
-    )
+    recipe = Recipe(epochs or EPOCHS, BATCH if batch is None else batch, Recipe.rate if rate is None else rate, loss)
     if recipe.batch < 1 or not recipe.rate > 0 or restarts < 1 or epochs < 0 or limit < 0:
         raise ValueError(
             f"batch {batch}, rate {rate}, restarts {restarts}, epochs {epochs}, limit {limit}: wanted 1 or more, more "

@@ -1,6 +1,5 @@
 """A network that can be walked: captured once for each shape, and checked against itself before it is believed."""
 
-import itertools
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ NONLINEAR = {
 GROUPS = ("batch_norm", "layer_norm", "group_norm", "max_pool", "scaled_dot_product")  # one name for all their kernels
 PRODUCTS = {"mul", "div", "bmm", "mm", "addmm", "baddbmm", "addcmul", "addcdiv", "convolution", "dot", "mv"}
 LINEAR = {"kernel", "average", "route", "same", "add", "shift", "scale"}
+FLAGS = frozenset((bool, float, str))  # kinds of attributes of a module that decide what it does
 AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.WeakKeyDictionary()
@@ -186,11 +186,10 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
 def state_of(net: nn.Module) -> tuple[Any, ...]:
     """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
     modules = list(net.modules())
-    held = itertools.chain.from_iterable((*m._parameters.values(), *m._buffers.values()) for m in modules)
-    versions = ((id(value), 0 if value.is_inference() else value._version) for value in held if value is not None)
-    attributes = itertools.chain.from_iterable(vars(module).values() for module in modules)
-    flags = (value for value in attributes if type(value) in (bool, float, str))
-    return tuple(map(id, modules)), tuple(versions), tuple(flags)
+    held = [value for m in modules for value in (*m._parameters.values(), *m._buffers.values()) if value is not None]
+    versions = [0 if value.is_inference() else value._version for value in held]
+    flags = [value for module in modules for value in vars(module).values() if type(value) in FLAGS]
+    return tuple(map(id, modules)), tuple(map(id, held)), tuple(versions), tuple(flags)
 
 
 class _Counter(TorchDispatchMode):

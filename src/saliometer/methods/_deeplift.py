@@ -59,11 +59,15 @@ def rescale(here: Here, multipliers: Tensor) -> Signals:
 
 
 def rectify(here: Here, multipliers: Tensor) -> Signals:
-    """A ReLU: the share of the way from reference to value on which it is open; exact however small the difference."""
+    """A ReLU: the share of the way from reference r to value v on which it is open, exact however small the difference.
+
+    That is (v+ + r+) / (|v| + |r|): 1 or 0 where both have one sign, else the positive one's part of the way.
+    """
     number = here.step.inputs[here.main]
     value, reference = here.reference.beside(number, here.forward.values[number])
-    length = (value - reference).abs_().clamp_(min=torch.finfo(value.dtype).tiny)
-    share = torch.maximum(value, reference).div_(length).clamp_(0, 1)
+    output, expected = here.reference.beside(here.step.number, here.output)
+    length = value.abs().add_(reference.abs().add_(torch.finfo(value.dtype).tiny))
+    share = (output + expected).div_(length)
     return here.only(multipliers * share.view_as(multipliers))
 
 

@@ -28,7 +28,7 @@ class Brush:
     step: int  # pixels from node to node
     taps: Tensor  # (T,): which of the nodes around a cell some of its pixels can see
     kernel: Tensor  # (places in a cell, T): how much each of them counts
-    handicap: Tensor  # (places in a cell, T): -inf for those too far away, else 0
+    handicap: Tensor  # (places in a cell, T): NOWHERE for those too far away, else 0
 
     @property
     def nodes(self) -> tuple[int, int]:
@@ -38,26 +38,26 @@ class Brush:
         """(M, H, W) in [0, 1] from (M, nodes, nodes)."""
         found = []
         for part in self._parts(grids):
-            values, say = self._around(part)
-            found.append(values.mul_(say).sum(3))
-        return self._pixels(torch.cat(found))
+            heights, say = self._around(part)
+            found.append(heights.mul_(say).sum(3))
+        return self._pixels(torch.cat(found).div_(COLDNESS))
 
     def slopes(self, grids: Tensor, masks: Tensor, pull: Tensor) -> Tensor:
         """(M, nodes, nodes): how (M, H, W) pulls at the masks' pixels add up at the nodes."""
         found = []
         cells = self._cells(masks), self._cells(pull)
         for part, mask, force in zip(*map(self._parts, (grids, *cells)), strict=True):
-            values, say = self._around(part)
-            shares = torch.addcmul((force * (1 - COLDNESS * mask))[..., None], COLDNESS * force[..., None], values)
+            heights, say = self._around(part)
+            shares = torch.addcmul((force * (1 - COLDNESS * mask))[..., None], force[..., None], heights)
             found.append(shares.mul_(say).mul_(self.kernel).sum(2))  # (M, cells, T)
         return self._gathered(torch.cat(found))
 
     def _around(self, grids: Tensor) -> tuple[Tensor, Tensor]:
-        """(M, cells, places, T) each: what the nodes around a pixel would make of it, and how much they have to say."""
+        """(M, cells, places, T) each: COLDNESS times what nodes around would make of a pixel, and how much they say."""
         padded = F.pad(grids[:, None], (REACH,) * 4, value=NOWHERE)
         near = F.unfold(padded, 2 * REACH + 1)[:, self.taps].transpose(1, 2)  # (M, cells, T)
-        values = near[:, :, None] * self.kernel
-        return values, torch.add(self.handicap, values, alpha=COLDNESS).softmax(3)
+        heights = torch.addcmul(self.handicap, near[:, :, None], self.kernel, value=COLDNESS)
+        return heights, heights.softmax(3)
 
     def _gathered(self, shares: Tensor) -> Tensor:
         """(M, nodes, nodes): what every cell has for the nodes around it, summed where it belongs."""
@@ -94,7 +94,7 @@ def brush(images: Tensor) -> Brush:
     seen = distance <= REACH * step
     taps = seen.any(0).nonzero()[:, 0]
     kernel = (-2 * (distance / (3 * step) - 0.5).clamp(min=0).square()).exp()[:, taps]
-    handicap = torch.zeros_like(kernel).masked_fill_(~seen[:, taps], -torch.inf)
+    handicap = torch.zeros_like(kernel).masked_fill_(~seen[:, taps], NOWHERE)
     return Brush((height, width), step, taps.to(images.device), kernel.to(images), handicap.to(images))
 
 

@@ -320,10 +320,27 @@ def added(here: Here, relevance: Tensor, books: Books) -> Signals:
     open_ = relevance != 0
     if not rectified(here.graph)[here.step.number]:
         open_ &= here.output != 0
+    elif is_plain_sum(here):
+        return _halved(here, relevance, open_, books)
     total = here.output.where(open_, torch.inf)
     for value in here.inputs:
         books.note("largest_share", value / total)
     return z()(here, relevance, books)
+
+
+def is_plain_sum(here: Here) -> bool:
+    """Whether a step adds two branches of one shape, neither of them scaled."""
+    shapes = [value.shape for value in here.inputs]
+    return here.step.op == "add" and not here.step.kwargs and shapes == [here.output.shape] * 2
+
+
+def _halved(here: Here, relevance: Tensor, open_: Tensor, books: Books) -> Signals:
+    """A plain sum that is positive wherever there is relevance: one branch's share says the other's."""
+    share = (here.inputs[0] / here.output).where(open_, 0.5)  # a half, for that is the least the larger of two can be
+    low, high = share.flatten(1).aminmax(dim=1)
+    books.note("largest_share", torch.stack((low, high, 1 - low, 1 - high), 1) * open_.flatten(1).any(1, keepdim=True))
+    first = share.mul_(relevance)
+    return [first, relevance - first]
 
 
 def shifted(here: Here, relevance: Tensor, books: Books) -> Signals:

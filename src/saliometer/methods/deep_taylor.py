@@ -8,8 +8,10 @@ from saliometer.methods._lrp import (
     Books,
     Part,
     alpha_beta,
+    is_plain_sum,
     keep,
     layered,
+    not_negative,
     over,
     relevances,
     w_square,
@@ -29,8 +31,13 @@ def _average(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 def _add(here: Here, relevance: Tensor, books: Books) -> Signals:
     """To each branch in proportion to its positive part."""
-    signs = here.back(here.output.new_ones(()).expand_as(here.output))
-    parts = [(value * sign).clamp(min=0) for value, sign in zip(here.inputs, signs, strict=True) if sign is not None]
+    if is_plain_sum(here):
+        known = not_negative(here.graph)
+        pairs = zip(here.step.inputs, here.inputs, strict=True)
+        parts = [value if known[number] else value.clamp(min=0) for number, value in pairs]
+    else:
+        signs = here.back(here.output.new_ones(()).expand_as(here.output))
+        parts = [(value * s).clamp(min=0) for value, s in zip(here.inputs, signs, strict=True) if s is not None]
     quotient = over(relevance, sum(parts[1:], start=parts[0]), books)
     return [(part * quotient).sum_to_size(part.shape) for part in parts]
 

@@ -73,9 +73,10 @@ def greedy(values: NDArray[Any], regions: Regions, fewest: int) -> NDArray[Any]:
     Sizes and sums of what regions would bring are kept up to date: every pixel is taken off once.
     """
     maps, free, total = np.empty_like(values), np.ones(len(values), dtype=bool), len(regions.starts) - 1
-    counts, sums = _brought(np.arange(len(values)), values, regions)
-    while (counts[:total] >= fewest).any():
-        means = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf)[:total]
+    counts = np.diff(regions.starts)
+    sums = np.bincount(np.repeat(np.arange(total), counts), values[regions.pixels], total)
+    while (counts >= fewest).any():
+        means = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf)
         best = means.argmax()
         pixels = regions.pixels[regions.starts[best] : regions.starts[best + 1]]
         new = pixels[free[pixels]]
@@ -88,7 +89,7 @@ def greedy(values: NDArray[Any], regions: Regions, fewest: int) -> NDArray[Any]:
 
 
 def _brought(pixels: NDArray[Any], values: NDArray[Any], regions: Regions) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How many of these pixels each region has, and the sum of their values; last for places where there is none."""
+    """How many of these pixels each region has, and the sum of their values."""
     over, most = regions.over[pixels].ravel(), regions.over.shape[1]
-    size = len(regions.starts)
-    return np.bincount(over, minlength=size), np.bincount(over, np.repeat(values[pixels], most), size)
+    size = len(regions.starts)  # one more than regions: places where there is none
+    return np.bincount(over, minlength=size)[:-1], np.bincount(over, np.repeat(values[pixels], most), size)[:-1]

@@ -5,13 +5,15 @@ ones; those outside the image are left out. That is one symmetric, positive defi
 the same for all channels, and one product with its matrix is a 3x3 convolution. Conjugate gradient solves them all.
 """
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 STEPS = 2000
 RESIDUALS = {torch.float32: 1e-5, torch.float64: 1e-8}
-CHECK = 8  # steps between two looks at the residuals: each look waits for the device
+CHECK = 4  # steps between two looks at the residuals: each look waits for the device
 ROOM = {"cpu": 1 << 20, "cuda": 1 << 25}  # values of one tensor that are solved for together
 
 
@@ -93,6 +95,8 @@ def _levels(hole: Tensor, weight: Tensor) -> list[Tensor]:
 
 def _down(values: Tensor) -> Tensor:
     """Sums over a grid half as fine: a coarse pixel takes 1/4, 3/4, 3/4 and 1/4 of four; `_up` is its transpose."""
+    if values.is_cuda:
+        return down_at_once(values)
     for side in (3, 2):
         even, odd = _halves(values, side)
         values, last = 0.75 * even, even.shape[side] - 1
@@ -103,6 +107,8 @@ def _down(values: Tensor) -> Tensor:
 
 
 def _up(values: Tensor, finer: Tensor) -> Tensor:
+    if values.is_cuda:
+        return up_at_once(values, finer)
     for side in (2, 3):
         shape = list(values.shape)
         shape[side] = finer.shape[side]
@@ -129,9 +135,11 @@ def _product(values: Tensor, hole: Tensor, weight: Tensor) -> Tensor:
 def _around(values: Tensor) -> Tensor:
     """The weighted sum of each pixel's neighbours: 1/6 for direct ones, 1/12 for diagonal ones.
 
-    That is 1, 2, 1 along rows and along columns without the middle; as sums of shifted images it is faster than as a
-    convolution of one channel.
+    That is 1, 2, 1 along rows and along columns without the middle; on a CPU, sums of shifted images are faster than a
+    convolution.
     """
+    if values.is_cuda:
+        return around_at_once(values)
     total = values
     for side in (2, 3):
         line, last = total * 2, total.shape[side] - 1
@@ -139,6 +147,44 @@ def _around(values: Tensor) -> Tensor:
         line.narrow(side, 0, last).add_(total.narrow(side, 1, last))
         total = line
     return total.sub_(values, alpha=4).div_(12)
+
+
+# The same three in one or two kernels, for a GPU, where a step of small ones is mostly waiting for the next.
+
+
+def around_at_once(values: Tensor) -> Tensor:
+    return _convolved(values, (1, 2, 1), 12, 1)
+
+
+def down_at_once(values: Tensor) -> Tensor:
+    height, width = values.shape[2:]
+    even = F.pad(values, (0, width % 2, 0, height % 2)) if height % 2 or width % 2 else values
+    return _convolved(even, (1, 3, 3, 1), 16, 2)
+
+
+def up_at_once(values: Tensor, finer: Tensor) -> Tensor:
+    """Bilinear interpolation between pixel centres, with zeros beyond the border."""
+    large = F.interpolate(F.pad(values, (1, 1, 1, 1)), scale_factor=2, mode="bilinear", align_corners=False)
+    return large[..., 2 : 2 + finer.shape[2], 2 : 2 + finer.shape[3]]
+
+
+def _convolved(values: Tensor, sides: tuple[int, ...], whole: int, stride: int) -> Tensor:
+    """Every channel of every image by itself, with zeros beyond the border."""
+    planes = values.flatten(0, 1)[None]
+    kernels = _kernel(sides, whole, values.dtype, values.device).repeat(planes.shape[1], 1, 1, 1)
+    found = F.conv2d(planes, kernels, stride=stride, padding=1, groups=planes.shape[1])
+    return found.view(*values.shape[:2], *found.shape[2:])
+
+
+@lru_cache(maxsize=16)
+@torch.inference_mode(False)  # kept for callers in any mode; a copy to the device would wait for its passes
+def _kernel(sides: tuple[int, ...], whole: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(side, side): a product of sides, over `whole`; 0 in the middle if there is one."""
+    line = torch.tensor(sides, dtype=torch.float64)
+    kernel = torch.outer(line, line) / whole
+    if len(sides) % 2:
+        kernel[len(sides) // 2, len(sides) // 2] = 0
+    return kernel.to(device, dtype)
 
 
 def _coarse(known: Tensor, there: Tensor) -> Tensor:

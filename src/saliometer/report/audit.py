@@ -80,12 +80,12 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
     for place, method in enumerate(methods):
         if method in column.methods:
             values[place] = column.values[:, column.methods.index(method)]
-    entry = registry.metrics[column.metric] if column.metric in registry.metrics else None
+    known = column.metric in registry.metrics  # a residual is none
     return Head(
         column.metric, column.definition, column.better, judgement.kind_of(column.metric),
         judgement.is_share(column.metric),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
-        words=entry.summary if entry else "", values=values,
+        words=registry.metrics[column.metric].summary if known else "", values=values,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from saliometer.report.board import cells
 from saliometer.report.book import Book, Cell, Head, Method, Sample
 from saliometer.report.figures import Drawn, drawn
 from saliometer.report.view import View
+from saliometer.studies import _smerf_claims
 from saliometer.summary import Estimate, Scores, lower_is_better, problems, tied_ranks
 
 FIRST = ("clean", "clean_positive", "authors")  # the order of definitions
@@ -35,7 +36,7 @@ def book(run: Run) -> Book:
     first = views[0]
     definitions = [view.definition for view in views]
     samples, places = _samples(run, rows, len(first.methods) * _columns(rows))
-    progress = facts.progress(run)
+    progress, claims = facts.progress(run), [] if words.of_another_task(run) else _smerf_claims.judged(rows)
     return Book(
         kind="bench",
         name=run.folder.resolve().name,
@@ -52,6 +53,7 @@ def book(run: Run) -> Book:
         banner="" if progress.finished else facts.unfinished(run, progress),
         lost=first.lost,
         figures=_figures(views),
+        claims=claims if _smerf_claims.testable(claims) else [],
         warnings=problems(rows),
         failed=facts.failed(run),
         costs=facts.costs(run),
@@ -103,7 +105,8 @@ def _samples(run: Run, rows: pa.Table, each: int) -> tuple[list[Sample], dict[st
     cells_ = {(one["setting"], one["bucket"]) for one in told}
     most = max(1, MANY // max(1, each) // max(1, len(cells_)))
     seen: Counter[tuple[str, str]] = Counter()
-    samples, places = [], {}
+    samples: list[Sample] = []
+    places: dict[str, int] = {}
     for one in told:
         cell = one["setting"], one["bucket"]
         seen[cell] += 1

@@ -42,4 +42,3 @@ def lift(judge: Judge, method: str, floors: Sequence[str]) -> float:
         return min(gap.value for gap in gaps)
     beaten = [gap.value for gap in gaps if gap.high < 0]
     return min(beaten, default=0.0)
-

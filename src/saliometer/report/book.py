@@ -52,6 +52,11 @@ class Head:
     def name(self) -> str:
         return self.label or self.metric
 
+    @property
+    def stage(self) -> str:
+        """The definition without its parameters."""
+        return self.definition.partition("(")[0]
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -33,7 +33,7 @@ def book_of(run: Run) -> "Book":
     kind = run.manifest["request"].get("kind")
     if kind == "identify":
         raise ValueError(f"'{run.folder}' is a run of identify, which has no page: `saliometer show` prints its table")
-    return (audit if kind == "audit" else bench).book(run)
+    return audit.book(run) if kind == "audit" else bench.book(run)
 
 
 def page(book: "Book") -> str:
@@ -52,7 +52,7 @@ def page(book: "Book") -> str:
         .render(
             book=book,
             version=saliometer.__version__,
-            stages=list(dict.fromkeys(head.definition.partition("(")[0] for head in book.heads if head.definition)),
+            stages=_stages(book),
             ceiling=_ceiling(book),
             drawn={one.id for one in book.figures},
             data=script(_data(book)),
@@ -61,6 +61,14 @@ def page(book: "Book") -> str:
             scripts=Markup(own),
         )
     )
+
+
+def _stages(book: "Book") -> dict[str, list[str]]:
+    """Columns that stand there under more than one definition, with those to choose between."""
+    found: dict[str, dict[str, None]] = {}
+    for head in book.heads:
+        found.setdefault(head.name, {})[head.stage] = None
+    return {name: list(stages) for name, stages in found.items() if len(stages) > 1}
 
 
 def _ceiling(book: "Book") -> float | None:
@@ -77,13 +85,13 @@ def _data(book: "Book") -> dict[str, Any]:
     from saliometer.report.pack import packed
 
     groups = list(dict.fromkeys(sample.group for sample in book.samples))
-    measured = [head for head in book.heads if head.values is not None]
-    values = np.stack([head.values for head in measured]) if measured else np.zeros((0, 0, 0), np.float32)
+    measured = [(head, head.values) for head in book.heads if head.values is not None]
+    values = np.stack([one for _, one in measured]) if measured else np.zeros((0, 0, 0), np.float32)
     return {
         "kind": book.kind,
         "name": book.name,
         "methods": [vars(method) for method in book.methods],
-        "heads": [_head(head) for head in measured],
+        "heads": [_head(head) for head, _ in measured],
         "samples": [sample.id for sample in book.samples],
         "groups": groups,
         "group": [groups.index(sample.group) for sample in book.samples],
@@ -94,6 +102,7 @@ def _data(book: "Book") -> dict[str, Any]:
             for one in book.figures
             for place, chart in enumerate(one.drawing.charts)
         },
+        "pictured": {one.id: list(one.drawing.rows) for one in book.figures if one.drawing.rows},
         "compared": book.compared.data() if book.compared else None,
     }
 

@@ -52,7 +52,8 @@ def of_audit(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
     """The first images; `samples` is sample -> place in the book."""
     setting = run.manifest["request"]["settings"][0]
     paths = sorted((run.folder / "thumbs" / setting / "images").glob("*.npz"))
-    places, captions, outlines, photos = [], [], [], []
+    places: list[int] = []
+    captions, outlines, photos = [], [], []
     kept: list[tuple[str, list[int]]] = []
     for path in paths:
         scene = _read(path)

@@ -35,7 +35,7 @@ def of_study(study: Study) -> Book:
         name=study.folder.resolve().name,
         title="Ten methods over fidelity, robustness and complexity, rerun",
         verdict=_verdict(claims, study.scale),
-        facts=[*label.facts, ("Scale", study.scale)],
+        facts=[*(_explained(study, *fact) for fact in label.facts), ("Scale", study.scale)],
         figures=figures,
         claims=claims,
         provenance=[
@@ -63,6 +63,12 @@ def _verdict(claims: Sequence[Mapping[str, Any]], scale: str) -> list[str]:
             "decimals."
         )
     return said
+
+
+def _explained(study: Study, name: str, text: str) -> tuple[str, str]:
+    """Images without labels were given the predicted class as theirs."""
+    unlabelled = name == "Explained class" and not study.evidence.labelled
+    return name, "the class the model predicts, for the images have no labels" if unlabelled else text
 
 
 def _part(name: str, run: Run) -> str:

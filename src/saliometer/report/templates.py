@@ -1,6 +1,7 @@
 """Jinja2 as the report uses it: everything is escaped, a missing value is an error, scores are printed times 100."""
 
 import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def clip(value: float) -> str:
 
 
 def broken(name: str) -> Markup:
-    """A name that may break after its underscores."""
-    return Markup("_<wbr>").join(name.split("_"))
+    """A name that may break after its underscores, brackets and commas."""
+    return Markup("<wbr>").join(part for part in re.split(r"(?<=[_(,])", name) if part)
 
 
 def span(seconds: float) -> str:

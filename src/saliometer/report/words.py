@@ -68,22 +68,27 @@ DEFINITIONS = {
 SOURCE = "Kim, Plumb and Talwalkar, “Sanity Simulations for Saliency Methods”, ICML 2022."
 
 
+def of_another_task(run: Run) -> bool:
+    """Whether it is not TextBox's, and keeps words of its own."""
+    return "words" in run.manifest
+
+
 def bucket(number: str, run: Run) -> str:
     """What images of a bucket show; a run of another task than TextBox keeps its own words."""
-    known: dict[str, str] = run.manifest["words"]["buckets"] if "words" in run.manifest else BUCKETS
+    known: dict[str, str] = run.manifest["words"]["buckets"] if of_another_task(run) else BUCKETS
     return known.get(number, f"bucket {number}")
 
 
 def rule(setting: str, run: Run) -> str:
     """By what a setting's images are labelled."""
-    if "words" in run.manifest:
+    if of_another_task(run):
         return str(run.manifest["words"]["settings"].get(setting, "")).rstrip(".")
     return SETTINGS[setting].rule if setting in SETTINGS else ""
 
 
 def question(setting: str, run: Run) -> str:
     """What a model answers; its rule, where that is not TextBox's."""
-    return SETTINGS[setting].question if setting in SETTINGS and "words" not in run.manifest else rule(setting, run)
+    return SETTINGS[setting].question if setting in SETTINGS and not of_another_task(run) else rule(setting, run)
 
 
 def kind(method: str) -> str:
@@ -141,7 +146,10 @@ def terms(run: Run, definitions: Sequence[str]) -> list[Term]:
             "that differences are paired. They speak of these models: another training of a model is not part of them.",
         ),
         *(Term(name, text, here=name in definitions) for name, text in DEFINITIONS.items()),
-        *(Term(f"Region {name}", f"An object counts as {text}.", here=name == region) for name, text in REGIONS.items()),
+        *(
+            Term(f"Region {name}", f"An object counts as {text}.", here=name == region)
+            for name, text in REGIONS.items()
+        ),
         *(Term(f"Control {name}", f"{text[0].upper()}{text[1:]}.") for name, text in CONTROLS.items()),
         Term("Source", SOURCE, here=not told),
     ]

@@ -1,6 +1,7 @@
 """A paper's claims: each a small function over rows that gives margins, positive where the claim holds."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +30,7 @@ class Claim(Generic[Evidence]):
     figure: str = ""  # of the report, that shows what it is about
 
     def judged(self, evidence: Evidence) -> dict[str, Any]:
-        """As `reproduce --json` prints it; evidence that is missing leaves the claim open."""
+        """What became of it; evidence that is missing leaves it open."""
         try:
             found = self.test(evidence)
         except MissingError as missing:
@@ -39,6 +40,14 @@ class Claim(Generic[Evidence]):
             "id": self.number, "text": self.text, "paper": self.paper, "ours": found.ours, "holds": holds,
             "why": found.why, "figure": self.figure,
         }  # fmt: skip
+
+
+PRINTED = ("id", "text", "paper", "ours", "holds", "why")
+
+
+def as_json(claims: Iterable[Mapping[str, Any]]) -> str:
+    """What `reproduce --json` prints of any study."""
+    return json.dumps({"claims": [{key: claim[key] for key in PRINTED} for claim in claims]}, indent=1)
 
 
 class MissingError(LookupError):

@@ -341,8 +341,8 @@ def _joined(claim: Smerf, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]
 
 
 def testable(claims: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the run can say anything of any claim."""
-    return any(claim["holds"] is not None for claim in claims)
+    """Whether the run can say something of a good part of the claims."""
+    return sum(claim["holds"] is not None for claim in claims) >= len(claims) / 4
 
 
 def claims(rows: pa.Table) -> str:

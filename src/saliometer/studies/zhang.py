@@ -32,7 +32,7 @@ from saliometer.photos import photographs
 from saliometer.registry import Spec, one_of
 from saliometer.results import SCHEMA
 from saliometer.seeds import fork
-from saliometer.studies._claims import MissingError, claims_markdown
+from saliometer.studies._claims import MissingError, as_json, claims_markdown
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
 from saliometer.studies._zhang_figures import Case, cases, confidence, figure_1, figure_2
@@ -108,17 +108,14 @@ class Study:
         return cases(self.evidence, self.folder / "label")
 
     def write(self) -> list[Path]:
-        """Tables, figures, claims and the report as files in the study's folder."""
-        from saliometer.report.page import put_page
-        from saliometer.report.study import of_study
-
+        """Tables, figures and claims as files in the study's folder."""
         written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
         put(written[0], f"{markdown(self.evidence)}\n\n{claims_markdown(claims)}\n".encode())
-        put(written[1], (json.dumps({"claims": claims}, indent=1) + "\n").encode())
+        put(written[1], (as_json(claims) + "\n").encode())
         for draw, name in ((figure_1, "figure1.png"), (figure_2, "figure2.png")):
             with suppress(MissingError):
                 written.append(draw(self.evidence, self.folder / name))
-        return [*written, put_page(of_study(self), self.folder / "report.html")]
+        return written
 
 
 def reproduce(

@@ -27,11 +27,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A note in words, then charts, then anything else."""
+    """A note in words, then charts, then anything else, which can be downloaded too if its numbers are given."""
 
     note: Markup | str = ""
     charts: Sequence[Chart] = ()
     html: Markup = field(default_factory=Markup)
+    rows: Sequence[dict[str, Any]] = ()  # the numbers in `html`
 
 
 Draw = Callable[[Any], Drawing | None]

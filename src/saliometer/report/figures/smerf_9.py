@@ -5,7 +5,8 @@ from saliometer.report.figures._names import name
 from saliometer.report.figures._pictures import Scene, scenes
 from saliometer.report.templates import fill
 from saliometer.report.view import View
-from saliometer.report.words import kind, question
+from saliometer.report.words import bucket as bucket_words
+from saliometer.report.words import kind, of_another_task, question
 from saliometer.studies._smerf_paper import SHORT
 
 BUCKETS = ("8", "9", "11", "12")  # A and B, with Box1, and with both boxes
@@ -15,7 +16,7 @@ to column: they mark what has a <b class="on-primary">solid outline</b> and leav
 <b class="on-secondary">dashed</b> one.
 {% if not same %}Each setting has images of its own: those of a row show the same objects at other places. {% endif %}
 Below each map: its <b class="on-primary">PAFL</b> and <b class="on-secondary">SAFL</b>.</p>
-<div class="scroll"><table class="maps">
+<div class="scroll" tabindex="0" role="region" aria-label="The same image through every model"><table class="maps">
 <thead><tr><th class="left">Image shows</th>{% if same %}<th>image</th>{% endif %}
 {% for setting, question in settings %}<th>{{ setting }}<small>{{ question }}</small></th>{% endfor %}
 </tr></thead><tbody>
@@ -43,7 +44,7 @@ Below each map: its <b class="on-primary">PAFL</b> and <b class="on-secondary">S
 @figure("The same kind of image through every model", of="bench", order=80, once=True, paper="SMERF Figure 9")
 def smerf_9(view: View) -> Drawing | None:
     """None where fewer than two models have a map of such an image, or the images are not TextBox's."""
-    method = _chosen(view) if "words" not in view.run.manifest else ""
+    method = "" if of_another_task(view.run) else _chosen(view)
     shown = {setting: _by_bucket(view, setting, method) for setting in view.settings} if method else {}
     shown = {setting: kept for setting, kept in shown.items() if kept}
     buckets = [bucket for bucket in BUCKETS if all(bucket in kept for kept in shown.values())]
@@ -52,7 +53,13 @@ def smerf_9(view: View) -> Drawing | None:
     rows = [(bucket, [kept[bucket] for kept in shown.values()]) for bucket in buckets]
     same = all(len({scene.image for scene in cells}) == 1 for _, cells in rows)
     settings = [(s, question(s, view.run)) for s in shown]
-    return Drawing(html=fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same, run=view.run))
+    html = fill(TEMPLATE, label=name(view, method), settings=settings, rows=rows, same=same, run=view.run)
+    numbers = [
+        {"method": method, "setting": s, "shows": bucket_words(bucket, view.run), "pafl": kept[bucket].maps[0].pafl,
+         "safl": kept[bucket].maps[0].safl}
+        for bucket in buckets for s, kept in shown.items()
+    ]  # fmt: skip
+    return Drawing(html=html, rows=numbers)
 
 
 def _chosen(view: View) -> str:

@@ -50,7 +50,9 @@ def zhang_1(study: "Study") -> Drawing | None:
     groups = [
         _group([case for case in cases if case.metric == metric], photos, not i) for i, metric in enumerate(metrics)
     ]
-    return Drawing(note, html=Markup("<style>{}</style>{}").format(Markup(style), Markup("").join(groups)))
+    html = Markup("<style>{}</style>{}").format(Markup(style), Markup("").join(groups))
+    told = ("metric", "place", "method", "word", "score", "image")
+    return Drawing(note, html=html, rows=[{name: getattr(case, name) for name in told} for case in cases])
 
 
 def _group(cases: Sequence["Case"], photos: Mapping[str, str], first: bool) -> Markup:

@@ -80,7 +80,7 @@ function startAgainst() {
   };
   fillSelect(select, heads.map((one) => againstName(one, heads)));
   select.addEventListener("change", show);
-  node.after(takeaway("against", node, () => againstOption(head(), node.clientWidth), () => againstRows(head())));
+  node.after(takeaway("against", (kind) => picture(node, againstOption(head(), node.clientWidth), kind), () => againstRows(head())));
   show();
 }
 if (DATA.compared) startAgainst();

@@ -101,18 +101,42 @@ function picture(node, option, kind) {
   return url;
 }
 
-/** Buttons beside a chart: its picture and its numbers. */
-function takeaway(name, node, option, rows) {
+/** A part of the page as a picture of its own: its HTML, with the page's style and colours, inside an SVG. */
+async function pagePicture(node, kind) {
+  const css = [...document.querySelectorAll("style")].map((one) => one.textContent).join("\n");
+  const names = new Set(css.match(/--[a-z][a-z-]*(?=:)/g));
+  const set = getComputedStyle(document.body);
+  const inks = [...names].map((name) => `${name}:${set.getPropertyValue(name)}`).filter((one) => !one.includes("url(")).join(";");
+  const [width, height] = [Math.ceil(node.scrollWidth), Math.ceil(node.scrollHeight)];
+  const body = el("div", { style: `${inks};width:${width}px;background:var(--card);color:var(--ink);font:${set.font}` },
+    el("style", { text: css }), node.cloneNode(true));
+  const inside = new XMLSerializer().serializeToString(body);
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><foreignObject width="100%" height="100%">${inside}</foreignObject></svg>`;
+  const url = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  if (kind === "svg") return url;
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = el("canvas", { width: 2 * width, height: 2 * height });
+  canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+  return canvas.toDataURL("image/png");
+}
+
+/** Buttons beside a picture: `take` makes it in a kind of file, `rows` are its numbers. */
+function takeaway(name, take, rows) {
   const made = (word, act) => el("button", { type: "button", class: "quiet", text: word, "aria-label": `Download ${name} as ${word}`, onclick: act });
   return el("div", { class: "takeaway" },
-    made("PNG", () => download(`${name}.png`, picture(node, option(), "png"))),
-    made("SVG", () => download(`${name}.svg`, picture(node, option(), "svg"))),
+    ...["png", "svg"].map((kind) => made(kind.toUpperCase(), async () => download(`${name}.${kind}`, await take(kind)))),
     made("data", () => downloadText(`${name}.csv`, csv(rows()), "text/csv")));
 }
 
 for (const node of document.querySelectorAll("[data-chart]")) {
   const name = node.dataset.chart;
   const { option, rows } = DATA.charts[name];
-  node.after(takeaway(name, node, () => option, () => rows));
+  node.after(takeaway(name, (kind) => picture(node, option, kind), () => rows));
   whenNear(node, () => drawChart(node, option));
+}
+for (const node of document.querySelectorAll("[data-pictured]")) {
+  const name = node.dataset.pictured;
+  node.after(takeaway(name, (kind) => pagePicture(node, kind), () => DATA.pictured[name]));
 }

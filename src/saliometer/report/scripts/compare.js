@@ -97,7 +97,7 @@ function drawAgreement() {
   byId("agree").textContent = `${headName(a)} and ${headName(b)} over ${what}: ${words} (Spearman).${turn}`;
   const looks = { control: "@control", ceiling: "@soft", own: "@own" };
   drawChart(byId("agree-chart"), {
-    grid: { left: 60, right: 24, top: 24, bottom: 52 },
+    grid: { left: 60, right: images ? 24 : 110, top: 24, bottom: 52 },
     xAxis: { type: "value", scale: true, name: headName(a), nameLocation: "middle", nameGap: 32 },
     yAxis: { type: "value", scale: true, name: headName(b), nameLocation: "end", nameTextStyle: { align: "left" } },
     tooltip: { trigger: "item" },
@@ -107,7 +107,7 @@ function drawAgreement() {
         name, value: pair.map((value, side) => Number((scale[side] * value).toPrecision(4))), itemStyle: { color: looks[role] ?? "@method", opacity: images ? 0.6 : 1 },
       })),
       label: { show: !images, formatter: "{b}", position: "right", color: "@ink", fontSize: 11 },
-      labelLayout: { hideOverlap: true },
+      labelLayout: { hideOverlap: true, moveOverlap: "shiftY" },
     }],
   });
 }
@@ -137,8 +137,8 @@ function startCompare() {
     return known.map(({ name, pair }) => ({ name, [heads[across]]: pair[0], [heads[up]]: pair[1] }));
   };
   const paired = byId("paired-chart"), agreed = byId("agree-chart");
-  paired.after(takeaway("paired", paired, () => live.get(paired).option, pairRows));
-  agreed.after(takeaway("metrics", agreed, () => live.get(agreed).option, pointRows));
+  paired.after(takeaway("paired", (kind) => picture(paired, live.get(paired).option, kind), pairRows));
+  agreed.after(takeaway("metrics", (kind) => picture(agreed, live.get(agreed).option, kind), pointRows));
   ready.then(() => {
     whenNear(paired, drawPaired);
     whenNear(agreed, drawAgreement);

@@ -56,7 +56,7 @@ function boardData() {
       const [low, high] = (row.cells[place].querySelector(".interval")?.textContent ?? "").split("–");
       found.push({
         method: row.dataset.method, rank: row.cells[0].textContent, metric: head.querySelector("button").textContent,
-        definition: head.dataset.stage, value: Number(row.cells[place].dataset.value), low_printed: low, high_printed: high,
+        definition: head.dataset.definition, value: Number(row.cells[place].dataset.value), low_printed: low, high_printed: high,
       });
     });
   }
@@ -71,9 +71,9 @@ board.addEventListener("click", (event) => {
   if (!cell || !DATA.pictures) return;
   const method = cell.closest("tr").dataset.method;
   const button = cell.dataset.head === undefined ? null : board.tHead.rows[0].cells[cell.cellIndex];
-  const stage = button?.dataset.stage;
+  const definition = button?.dataset.definition;
   const name = button?.querySelector("button").textContent;
-  const head = DATA.heads.findIndex((one) => one.name === name && one.definition.split("(")[0] === stage);
+  const head = DATA.heads.findIndex((one) => one.name === name && one.definition === definition);
   event.preventDefault();
   lookAt(method, head);
 });
