@@ -201,6 +201,7 @@ def identify(
     method: Annotated[
         list[str], typer.Option(help="As for bench; repeat for several, `all` for every one. Controls always run.")
     ] = [],  # noqa: B006
+    preset: Annotated[str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose.")] = "",
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image), 2 or more.")] = 20,
     models: Annotated[Path | None, typer.Option(help="A folder of models that `saliometer train` wrote.")] = None,
     seed: Seed = 0,
@@ -221,8 +222,8 @@ def identify(
 
     with progress() as watch:
         found = run_identify(
-            method, per_bucket=per_bucket, seed=seed, device=device, out=out, models=models, batch_size=batch_size,
-            watch=watch,
+            method, preset=preset, per_bucket=per_bucket, seed=seed, device=device, out=out, models=models,
+            batch_size=batch_size, watch=watch,
         )  # fmt: skip
     if as_json:
         print(json.dumps(as_dict(found), indent=1))

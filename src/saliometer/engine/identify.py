@@ -11,7 +11,7 @@ from torch import Tensor
 
 from saliometer import identifiability, results
 from saliometer.engine import device as devices
-from saliometer.engine import shipped
+from saliometer.engine import presets, shipped
 from saliometer.engine.bench import ALIGN, batch_size_of, enlist, listed_methods
 from saliometer.engine.costs import Metered
 from saliometer.engine.own import OwnMethod
@@ -97,6 +97,7 @@ class Identified:
 def identify(
     methods: Asked | Sequence[Asked] | Mapping[str, OwnMethod] = (),
     *,
+    preset: str = "",
     per_bucket: int = 20,
     seed: int = 0,
     device: str = "auto",
@@ -111,9 +112,13 @@ def identify(
     cannot be told apart. The same call with the same `out` goes on where it was.
     """
     asking = Asking(per_bucket, seed)
-    chosen = resolve(list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods))
+    asked = list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods)
+    chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     place, shelf = devices.find(device), Path(models) if models else shipped.FOLDER
-    met = fixed(Request(SETTINGS), shelf) | {"stream": STREAM, "folds": identifiability.FOLDS}
+    request = Request(seed=seed)
+    stems = {setting: request.models(setting, shelf)[""] for setting in SETTINGS}  # the first, where there are several
+    weights = {stem: shipped.card(setting, shelf, stem)["sha256"] for setting, stem in stems.items()}
+    met = fixed(request, shelf) | {"weights": weights, "stream": STREAM, "folds": identifiability.FOLDS}
     folder = Path(out) if out else Path("runs") / f"identify-{key(vars(asking), met)[:8]}"
     run = Run(folder, vars(asking), met)
     run.manifest["counts"] = {setting: asking.per_bucket * len(cycle(STREAM, "test")) for setting in SETTINGS}
@@ -123,7 +128,7 @@ def identify(
     size = batch_size_of(run, place, batch_size)
     for number, (unit, wanted) in enumerate(todo):
         watch(number / len(todo), f"{unit.setting} {unit.start + 1}-{unit.stop}")
-        _one_unit(asking, found, unit, wanted, _answers(unit.setting, shelf, place, size))
+        _one_unit(asking, found, unit, wanted, _answers(unit.setting, shelf, stems[unit.setting], place, size))
     _answers.cache_clear()
     return found
 
@@ -137,8 +142,8 @@ def _todo(asking: Asking, run: Run, methods: Sequence[Method]) -> Iterator[tuple
 
 
 @lru_cache(maxsize=1)
-def _answers(setting: str, shelf: Path, place: torch.device, size: int) -> Metered:
-    model = shipped.load(setting, shelf)
+def _answers(setting: str, shelf: Path, stem: str, place: torch.device, size: int) -> Metered:
+    model = shipped.load(setting, shelf, stem)
     model.net.to(place).to(memory_format=devices.memory_format(place))
     return Metered(model, place, size, align=ALIGN)
 

@@ -69,7 +69,7 @@ class Request:
     def told(self) -> dict[str, Any]:
         """As a run keeps it: of task and models nothing that is as usual, so that earlier runs go on."""
         plain = {name: value for name, value in vars(self).items() if name not in ("condition", "model_seeds", "task")}
-        plain |= {"task": self.task} if self.task != "textbox" else {}
+        plain |= {"task": self.known.name} if self.task != "textbox" else {}
         return plain | self.condition.told() | ({"model_seeds": self.model_seeds} if self.model_seeds else {})
 
     def models(self, setting: str, folder: Path) -> dict[str, str]:
