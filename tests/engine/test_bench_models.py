@@ -13,7 +13,7 @@ from saliometer.engine.request import Request
 from saliometer.engine.run import opened
 from saliometer.engine.train import train
 from saliometer.registry import Spec
-from saliometer.state import progress
+from saliometer.report.facts import progress
 from saliometer.summary import Scores
 
 FEW = {"settings": ["simple-fr"], "per_bucket": 2}
