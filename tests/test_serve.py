@@ -269,3 +269,13 @@ def test_the_command_listens_on_this_machine_alone_and_stops_on_ctrl_c(runs: Pat
         if process.poll() is None:
             process.kill()
             time.sleep(0.1)
+
+
+def test_a_folder_that_cannot_be_written_to_is_shown_all_the_same(runs, monkeypatch):
+    monkeypatch.setattr("saliometer.serve.app.os.access", lambda folder, kind: False)
+    page = runs / "old" / "report.html"
+    page.unlink(missing_ok=True)
+    found = client(runs).get("/report/old")
+    assert found.status_code == 200
+    assert 'id="board"' in found.text
+    assert not page.exists()

@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
 def written(folders: Sequence[Path], compare: Path | None = None, out: Path | None = None) -> Path:
     """Write the page that is asked for, by default into the first run's folder."""
-    first = folders[0]
-    several = list(dict.fromkeys(folder.resolve() for folder in folders))
+    several = {folder.resolve() for folder in folders}
     name = "report-compared" if compare else "report-merged" if len(several) > 1 else "report"
-    path = out or first / f"{name}.html"
+    return put_page(book_for(folders, compare), out or folders[0] / f"{name}.html")
+
+
+def book_for(folders: Sequence[Path], compare: Path | None = None) -> "Book":
+    """Of a run or study, of several runs as one, or of a run against another."""
+    first = folders[0]
+    several = {folder.resolve() for folder in folders}
     if is_study(first) and len(several) == 1 and not compare:
-        return put_page(study_book(first), path)
+        return study_book(first)
     for folder in (*folders, *([compare] if compare else [])):
         if is_study(folder):
             parts = ", ".join(f"'{one.parent}'" for one in sorted(folder.glob("*/run.json"))[:3])
@@ -31,7 +36,7 @@ def written(folders: Sequence[Path], compare: Path | None = None, out: Path | No
 
         other, other_book = _whole([compare])
         book = replace(book, compared=compared(run, other, book, other_book))
-    return put_page(book, path)
+    return book
 
 
 def study_book(folder: Path) -> "Book":

@@ -35,7 +35,10 @@ def write(run: Run, path: Path | None = None) -> Path:
 def put_page(book: "Book", path: Path) -> Path:
     if path.is_dir():
         raise ValueError(f"'{path}' is a folder: the report wants a file, such as '{path / 'report.html'}'")
-    put(path, page(book).encode())
+    try:
+        put(path, page(book).encode())
+    except OSError as error:
+        raise ValueError(f"cannot write '{path}' ({error.strerror}): name another place with --out") from error
     return path
 
 

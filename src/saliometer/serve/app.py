@@ -1,5 +1,6 @@
 """The server: a list of runs, and a report of each; it answers to this machine's own names only."""
 
+import os
 import secrets
 import threading
 from pathlib import Path
@@ -11,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from saliometer.pages import written
+from saliometer.pages import book_for, written
+from saliometer.report.page import page
 from saliometer.report.templates import environment
 from saliometer.serve.listed import found, listed, stale
 
@@ -46,8 +48,7 @@ def app_of(folder: Path) -> Starlette:
             return _said(f"There is no run '{name}' in this folder.", 404)
         try:
             with making:
-                page = written([place]) if stale(place) else place / "report.html"
-            text = page.read_text(encoding="utf-8")
+                text = _page(place)
         except Exception as error:  # shown to the one who asked; the list goes on
             reason = str(error) if isinstance(error, ValueError) else repr(error)
             return _said(f"The report of '{name}' could not be made: {reason}", 500)
@@ -55,6 +56,16 @@ def app_of(folder: Path) -> Starlette:
 
     guard = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
     return Starlette(routes=[Route("/", runs), Route("/report/{name:path}", report)], middleware=[guard])
+
+
+def _page(folder: Path) -> str:
+    """The report that is there, or a new one, which is kept where the folder can be written to."""
+    there = folder / "report.html"
+    if not stale(folder):
+        return there.read_text(encoding="utf-8")
+    if os.access(folder, os.W_OK):
+        return written([folder]).read_text(encoding="utf-8")
+    return page(book_for([folder]))
 
 
 def _said(text: str, status: int) -> Response:

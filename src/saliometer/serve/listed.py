@@ -72,12 +72,12 @@ def _within(root: Path, folder: Path) -> bool:
 
 
 def stale(folder: Path) -> bool:
-    """Whether the report is missing, or rows have come since."""
+    """Whether the report is missing, or rows or failures have come since."""
     page = folder / "report.html"
     if not page.is_file():
         return True
-    rows = (path.stat().st_mtime for path in folder.rglob("*.parquet"))
-    return max(rows, default=0.0) > page.stat().st_mtime
+    kept = (path.stat().st_mtime for kind in ("*.parquet", "failures/**/*") for path in folder.rglob(kind))
+    return max(kept, default=0.0) > page.stat().st_mtime
 
 
 def _line(root: Path, folder: Path) -> Listed:
