@@ -1,6 +1,7 @@
-"""The SMERF paper's own numbers: the authors' stored figures, plain CNN on black (smerf.md 7.2 to 7.4).
+"""The SMERF paper's own numbers: the authors' stored figures (smerf.md 7.2 to 7.5) and toys (5.4, 5.6).
 
-Their lowest PAFL over complex buckets covers three of five settings and is left out; Grad-CAM's mean there is NaN.
+A condition is a part of the study, `toy`, or `one map`. Their lowest PAFL over complex buckets on black covers three of
+five settings and is left out; Grad-CAM's mean there, and on AlexNet, is NaN.
 """
 
 import csv
@@ -14,15 +15,16 @@ NAN = float("nan")
 
 
 @cache
-def paper() -> dict[tuple[str, str, str, str], float]:
+def paper(condition: str = "black") -> dict[tuple[str, str, str, str], float]:
     """(metric, group, join, method as the paper calls it) -> value."""
     text = files("saliometer.studies").joinpath("data/smerf.csv").read_text(encoding="utf-8")
     return {
         (row["metric"], row["group"], row["join"], row["method"]): float(row["value"])
         for row in csv.DictReader(text.splitlines())
+        if row["condition"] == condition
     }
 
 
-def stored(metric: str, group: str, join: str, method: str) -> float:
+def stored(metric: str, group: str, join: str, method: str, condition: str = "black") -> float:
     """The paper's value for a method of ours, where it ran with the paper's parameters; else NaN."""
-    return paper().get((metric, group, join, SHORT.get(method, "")), NAN)
+    return paper(condition).get((metric, group, join, SHORT.get(method, "")), NAN)
