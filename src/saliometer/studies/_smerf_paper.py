@@ -1,6 +1,7 @@
-"""The SMERF paper's own numbers: the authors' stored figures (smerf.md 7.2 to 7.5), and its names for our methods.
+"""The SMERF paper's own numbers, the authors' stored figures (smerf.md 7.2 to 7.5) and toys, and its names for methods.
 
-Their lowest PAFL over complex buckets covers three of five settings and is left out; Grad-CAM's mean there is NaN.
+A condition is a part of the study, `toy`, or `one map`. Their lowest PAFL over complex buckets on black covers three of
+five settings and is left out; Grad-CAM's mean there, and on AlexNet, is NaN.
 """
 
 import csv
@@ -27,17 +28,16 @@ def spec_of(name: str, methods: Collection[str]) -> str:
 
 
 @cache
-def paper(part: str = "black") -> dict[tuple[str, str, str, str], float]:
-    """(metric, group, join, method as the paper calls it) -> value, of one condition."""
-    file = "smerf.csv" if part == "black" else "smerf_conditions.csv"
-    text = files("saliometer.studies").joinpath(f"data/{file}").read_text(encoding="utf-8")
+def paper(condition: str = "black") -> dict[tuple[str, str, str, str], float]:
+    """(metric, group, join, method as the paper calls it) -> value."""
+    text = files("saliometer.studies").joinpath("data/smerf.csv").read_text(encoding="utf-8")
     return {
         (row["metric"], row["group"], row["join"], row["method"]): float(row["value"])
         for row in csv.DictReader(text.splitlines())
-        if row.get("condition", "black") == part
+        if row["condition"] == condition
     }
 
 
-def stored(metric: str, group: str, join: str, method: str, part: str = "black") -> float:
+def stored(metric: str, group: str, join: str, method: str, condition: str = "black") -> float:
     """The paper's value for a method of ours, where it ran with the paper's parameters; else NaN."""
-    return paper(part).get((metric, group, join, SHORT.get(method, "")), NAN)
+    return paper(condition).get((metric, group, join, SHORT.get(method, "")), NAN)
