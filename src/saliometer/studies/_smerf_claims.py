@@ -303,7 +303,7 @@ CLAIMS = [
     ),
     Smerf(
         27, "Mean SIOU is below 0.2 for every method, and below PIOU above noise level", "at most about 0.18 on simple",
-        claim_27, "smerf_17", "holds on simple; no stored data on complex", [*REAL, "Random"],
+        claim_27, "smerf_17a", "holds on simple; no stored data on complex", [*REAL, "Random"],
     ),
 ]  # fmt: skip
 
