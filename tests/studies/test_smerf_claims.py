@@ -15,18 +15,8 @@ from saliometer.studies._smerf_conditions import WHOLE
 from saliometer.studies._smerf_paper import stored
 from saliometer.studies._smerf_table import Table, scored
 from saliometer.studies._smerf_tables import beside
+from smerf_toys import PRIMARY, SECONDARY
 from toys import rows
-
-PRIMARY = {
-    "simple-fr": range(7, 13), "simple-nr": (2, 3, 5, 6, 8, 9, 11, 12), "complex-fr": (10, 11, 12),
-    "complex-cr1": (2, 3, 4, 5, 6, 8, 9, 10, 11, 12), "complex-cr2": (2, 3, 5, 6, 7, 8, 9, 10, 11, 12),
-    "complex-cr3": (5, 6, 7, 8, 9, 11, 12), "complex-cr4": (4, 5, 6, 8, 9, 11, 12),
-}  # fmt: skip
-SECONDARY = {
-    "simple-fr": (2, 3, 4, 5, 6, 8, 9, 10, 11, 12), "simple-nr": (5, 6, 8, 9, 11, 12),
-    "complex-fr": (2, 3, 5, 6, 8, 9, 11, 12), "complex-cr1": (5, 6, 8, 9, 11, 12), "complex-cr2": (5, 6, 8, 9, 11, 12),
-    "complex-cr3": (2, 3, 8, 9, 11, 12), "complex-cr4": (2, 3, 5, 6, 11, 12),
-}  # fmt: skip
 
 
 @cache

@@ -34,7 +34,7 @@ def book(study: Study) -> Book:
         facts=[*black.facts, *_facts(study)],
         figures=figures,
         claims=[claim | {"figure": claim["figure"] if claim["figure"] in there else ""} for claim in claims],
-        warnings=[*black.warnings, *(f"{name}: {why}" for name, why in _unaccepted(study).items())],
+        warnings=[*black.warnings, *unaccepted(study)],
         provenance=[
             ("Study", [str(study.folder)]),
             ("Scale", [study.scale]),
@@ -56,10 +56,10 @@ def _verdict(study: Study, claims: Sequence[Mapping[str, Any]]) -> list[str]:
 def drop(study: Study) -> str:
     """How much of the best method's fall from simple to complex reasoning is the metric's; '' where none can say."""
     rows = study.rows("black")
-    authors, clean = (Scores(rows, "pafl", definition) for definition in ("authors", "clean"))
+    authors = Scores(rows, "pafl", "authors")
     means = {method: _fall(authors, method) for method in authors.methods}
     ranked = [m for m in means if m in SHORT and kind(m) not in ("random", "edge") and not np.isnan(sum(means[m]))]
-    if not ranked or "oracle" not in means or not clean.cells or np.isnan(sum(means["oracle"])):
+    if not ranked or "oracle" not in means or np.isnan(sum(means["oracle"])):
         return ""
     best = max(ranked, key=lambda method: sum(means[method]))
     (simple, complex_), (high, low) = means[best], means["oracle"]
@@ -67,11 +67,9 @@ def drop(study: Study) -> str:
     if complex_ >= simple:
         return f"{start}does not fall from simple ({_in(simple)}) to complex reasoning ({_in(complex_)})."
     share = round(100 * (high - low) / (simple - complex_))
-    plain, hard = _fall(clean, best)
     return (
-        f"{start}falls from {_in(simple)} on simple to {_in(complex_)} on complex reasoning; a perfect map falls from "
-        f"{_in(high)} to {_in(low)}, {share} % of that, so much is the metric's own doing (without its colours and "
-        f"blur the method goes from {_in(plain)} to {_in(hard)})."
+        f"{start}falls from {_in(simple)} on simple to {_in(complex_)} on complex reasoning, but a perfect map falls "
+        f"too, from {_in(high)} to {_in(low)}: {share} % of the drop is the metric's own."
     )
 
 
@@ -101,13 +99,14 @@ def _models(run: Run) -> int:
     return len(run.manifest["fixed"]["weights"])
 
 
-def _unaccepted(study: Study) -> dict[str, str]:
-    return {
-        stem: f"a model of {part} that was not accepted (accuracy {card['accuracy']:.3f}): its reasoning is not known"
+def unaccepted(study: Study) -> list[str]:
+    """A warning for each model whose reasoning is not known."""
+    return [
+        f"{stem}: a model of {part} that was not accepted (accuracy {card['accuracy']:.3f}): its reasoning is not known"
         for part, models in study.models.items()
         for stem, card in models.items()
         if not card["accepted"]
-    }
+    ]
 
 
 def _part(study: Study, name: str) -> str:

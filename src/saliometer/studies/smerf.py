@@ -149,10 +149,10 @@ def _parts(scale: Scale, models: Path | None, images: str, folder: Path) -> tupl
 
 
 class _Shares:
-    """How far the whole is, from how far its steps are."""
+    """How far the whole is, from how far its steps are; never back, though a step may find that more is asked."""
 
     def __init__(self, watch: Watch) -> None:
-        self.watch, self.weights = watch, dict[str, float]()
+        self.watch, self.weights, self.most = watch, dict[str, float](), 0.0
 
     def add(self, step: str, weight: float) -> None:
         self.weights[step] = weight
@@ -162,7 +162,8 @@ class _Shares:
         before = sum(list(self.weights.values())[: list(self.weights).index(step)])
 
         def told(share: float, text: str) -> None:
-            self.watch((before + share * self.weights[step]) / total, f"{step}: {text}")
+            self.most = max(self.most, (before + share * self.weights[step]) / total)
+            self.watch(self.most, f"{step}: {text}")
 
         return told
 
