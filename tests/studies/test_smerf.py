@@ -204,7 +204,7 @@ def test_progress_goes_from_nothing_to_all_and_never_back(study, watched):
     assert 0 <= shares[0] < 0.1
     assert shares[-1] == pytest.approx(1.0)
     parts = list(dict.fromkeys(text.partition(":")[0] for _, text in watched))
-    assert parts == ["black", "sweep.parquet", "identify", "noise"]
+    assert parts == ["black", "other K, complex-cr1 bucket 9", "identify", "noise"]
 
 
 def test_the_command_prints_claims_as_json_and_show_report_and_serve_know_it(study, place):
@@ -230,7 +230,7 @@ def test_a_method_that_fails_is_named_and_the_rest_goes_on(place, monkeypatch, t
     monkeypatch.setattr(smerf, "with_references", lambda count: {"G": "gradient", "bad": f"{tmp_path}/bad.py:bad"})
     found = call("reproduce", "smerf", "--scale", "tiny", "--device", "cpu", "--out", tmp_path / "run")
     assert found.exit_code == 1
-    for part in ("black", "identify", "complex-cr1 bucket 9, other K"):
+    for part in ("black", "identify", "other K, complex-cr1 bucket 9"):
         assert f"Failed: {part}: bad: ValueError: no luck" in found.stderr
     assert "Left out: noise: its models are trained by `saliometer train textbox --background 'noise'" in found.stderr
     assert len(opened(tmp_path / "run").claims()) == 29

@@ -57,7 +57,7 @@ def sweep(
 
         def told(_: int, answers: Answers = answers, number: int = number) -> None:
             share = answers.passes / max(answers.asked, 1)
-            watch((number + share) / len(stems), f"bucket {BUCKET}: {answers.doing}")
+            watch((number + share) / len(stems), answers.doing)
 
         answers.watch = told
         found = _swept(request, answers, chosen)

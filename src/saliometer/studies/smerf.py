@@ -36,6 +36,7 @@ OURS = (
     "smooth_grad", "integrated_gradients", "grad_cam", "deep_taylor", "lrp_preset_a_flat", "lrp_preset_b_flat",
     "lrp_alpha_beta", "deep_shap",
 )  # fmt: skip  # with our own defaults
+OTHER_K = f"other K, {SETTING} bucket {BUCKET}"  # the step that writes SWEEP
 HEAVY = {"alexnet": 4.0, "vgg16": 12.0}  # an image's time beside that with SMERF's own networks
 TRAINING = 2000.0  # a training's time in images explained with SMERF's own networks
 
@@ -97,7 +98,7 @@ def reproduce(
         shares.add(f"{part.name} models", TRAINING * len(lacking(part.condition, part.shelf, part.seeds)))
         shares.add(part.name, part.weight(chosen.per_bucket * whole))
         if part.name == "black":
-            shares.add(SWEEP, part.weight(chosen.per_bucket))
+            shares.add(OTHER_K, part.weight(chosen.per_bucket))
             shares.add(IDENTIFY, float(chosen.told * len(cycle(STREAM, "test")) * len(SETTINGS)))
     kept: dict[str, Any] = {}
     for part in parts:
@@ -121,13 +122,13 @@ def _once(
 ) -> dict[str, str]:
     """What only the plain models are asked: PIOU for other K, and whether maps tell the settings apart."""
     swept = sweep(
-        folder / SWEEP, methods, scale.per_bucket, shelf, seed=seed, device=device, watch=shares.of(SWEEP)
+        folder / SWEEP, methods, scale.per_bucket, shelf, seed=seed, device=device, watch=shares.of(OTHER_K)
     )  # fmt: skip
     told = identify(
         methods, per_bucket=scale.told, seed=seed, device=device, models=shelf, out=folder / IDENTIFY,
         watch=shares.of(IDENTIFY),
     )  # fmt: skip
-    failed = {f"{SETTING} bucket {BUCKET}, other K: {method}": why for method, why in swept.items()}
+    failed = {f"{OTHER_K}: {method}": why for method, why in swept.items()}
     return failed | {f"{IDENTIFY}: {method}": why for method, why in told.failed.items()}
 
 
