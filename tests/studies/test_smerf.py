@@ -93,7 +93,7 @@ def test_every_part_that_has_models_is_run(study):
     }
     assert set(study.missing) == {"natural", "alexnet", "vgg16", "robust"}
     assert "lacks its models of simple-fr, " in study.missing["alexnet"]
-    assert "`saliometer train textbox --arch 'alexnet' --out DIR`" in study.missing["alexnet"]
+    assert "`saliometer train textbox --arch alexnet --out DIR`" in study.missing["alexnet"]
     assert study.told is not None
     assert set(study.told.methods) == SHOWN
 
@@ -232,7 +232,7 @@ def test_a_method_that_fails_is_named_and_the_rest_goes_on(place, monkeypatch, t
     assert found.exit_code == 1
     for part in ("black", "identify", "other K, complex-cr1 bucket 9"):
         assert f"Failed: {part}: bad: ValueError: no luck" in found.stderr
-    assert "Left out: noise: its models are trained by `saliometer train textbox --background 'noise'" in found.stderr
+    assert "Left out: noise: its models are trained by `saliometer train textbox --background noise" in found.stderr
     assert len(opened(tmp_path / "run").claims()) == 29
 
 

@@ -1,6 +1,7 @@
 """The models of SMERF's conditions: which folder has them, and training those that are missing; needs no terminal."""
 
 import argparse
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +23,14 @@ KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucke
 
 def condition_of(part: str, images: str = "") -> Condition:
     """The condition of a part of the study, on one's own photographs where they are given."""
-    asked = CONDITIONS[part] | ({"background": f"natural:{images}"} if part == "natural" and images else {})
-    return Condition(**asked)
+    chosen = CONDITIONS[part] | ({"background": f"natural:{images}"} if part == "natural" and images else {})
+    return Condition(**chosen)
 
 
 def why_missing(condition: Condition, shelf: Path | None) -> str:
     """Why a folder cannot be benchmarked under a condition, and what to run; '' where all seven settings are there."""
-    options = " ".join(f"--{name}" if value is True else f"--{name} '{value}'" for name, value in _asked(condition))
+    told = condition.told().items()
+    options = " ".join(f"--{name}" if value is True else f"--{name} {shlex.quote(value)}" for name, value in told)
     train = f"`saliometer train textbox {options} --out DIR`, then --models DIR; or --scale paper, which trains them"
     if shelf is None:
         return f"its models are trained by {train}"
@@ -41,10 +43,6 @@ def why_missing(condition: Condition, shelf: Path | None) -> str:
                 return str(error)
             lost.append(setting)
     return f"'{shelf}' lacks its models of {', '.join(lost)}: {train}" if lost else ""
-
-
-def _asked(condition: Condition) -> list[tuple[str, Any]]:
-    return list(condition.told().items())
 
 
 def lacking(condition: Condition, shelf: Path, seeds: Sequence[int]) -> list[tuple[str, int]]:
