@@ -7,7 +7,6 @@ from typing import Any
 from saliometer.report.figures._panels import NAMES, NARROW, methods_down, names
 from saliometer.report.view import View
 
-
 MANY = 12  # columns, for which a phone needs small letters
 
 
