@@ -15,7 +15,7 @@ from saliometer.studies._smerf_conditions import WHOLE
 from saliometer.studies._smerf_paper import stored
 from saliometer.studies._smerf_table import Table, scored
 from saliometer.studies._smerf_tables import beside
-from smerf_toys import PRIMARY, SECONDARY
+from smerf_claims_toys import PRIMARY, SECONDARY
 from toys import rows
 
 

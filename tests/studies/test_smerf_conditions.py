@@ -11,7 +11,7 @@ from saliometer.studies._smerf_conditions import WHOLE, judged
 from saliometer.studies._smerf_paper import FEWER, with_references
 from saliometer.studies._smerf_sweep import KS
 from saliometer.tasks.textbox import SETTINGS
-from smerf_toys import swept, table
+from smerf_claims_toys import swept, table
 
 NEW = (1, 17, 18, 19, 21, 22, 23, 24, 27, 28, 29)
 PARTS = {  # pafl simple, complex; piou simple, complex

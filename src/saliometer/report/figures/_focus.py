@@ -61,11 +61,11 @@ def focus(
 
 
 def split(
-    view: View, parts: Mapping[Part, Mapping[str, Any]], told: str, title: str = "", pair: Pair = AFL
+    view: View, parts: Mapping[Part, Mapping[str, Any]], told: str, title: str = "", pair: Pair = AFL, row: int = 26
 ) -> Chart | None:
     """Dots of parts of the buckets."""
     panels = [
-        Panel(name, [series(view, scores, part, part.name, **look) for part, look in parts.items()], i == 0)
+        Panel(name, [series(view, scores, part, **{"name": part.name, **look}) for part, look in parts.items()], i == 0)
         for i, (name, scores, _) in enumerate(pair.sides(view))
     ]
-    return chart(view, panels, told, title=title, row=26)
+    return chart(view, panels, told, title=title, row=row)

@@ -7,6 +7,8 @@ from typing import Any
 from saliometer.report.figures._panels import NAMES, NARROW, methods_down, names
 from saliometer.report.view import View
 
+MANY = 12  # columns, for which a phone needs small letters
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -15,7 +17,7 @@ class Cell:
     share: float  # from 0 to 1
     word: str
     told: str  # when pointed at
-    bad: bool = False  # the word in red
+    ink: str = ""  # of the word, in bold
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,17 @@ class Look:
     wide: int = 34  # pixels above, on a page
     narrow: int = 84  # on a phone
     words: bool = True  # on a phone, too
+    alpha: float = 1.0  # of the colours, where text must be readable on their ends
 
 
 def grid(view: View, columns: Sequence[str], cells: Sequence[Cell], look: Look) -> dict[str, Any]:
     """An option."""
 
     def room(narrow: bool) -> dict[str, Any]:
-        turned = 90 if narrow or look.upright else 0
+        turned, font = 90 if narrow or look.upright else 0, 9 if narrow and len(columns) > MANY else 12
         return {
             "grid": {"left": NAMES[narrow], "right": 8, "top": look.narrow if narrow else look.wide, "bottom": 8},
-            "xAxis": {"axisLabel": {"rotate": turned, "interval": 0, "hideOverlap": False}},
+            "xAxis": {"axisLabel": {"rotate": turned, "interval": 0, "hideOverlap": False, "fontSize": font}},
             "yAxis": names(narrow=narrow),
             "series": [{"label": {"show": look.words or not narrow}}],
         }
@@ -53,7 +56,7 @@ def grid(view: View, columns: Sequence[str], cells: Sequence[Cell], look: Look) 
             "min": 0,
             "max": look.most,
             "dimension": 2,
-            "inRange": {"color": list(look.colours)},
+            "inRange": {"color": list(look.colours), "colorAlpha": look.alpha},
         },
         "series": [
             {
@@ -69,6 +72,6 @@ def grid(view: View, columns: Sequence[str], cells: Sequence[Cell], look: Look) 
 
 
 def _item(cell: Cell) -> dict[str, Any]:
-    ink = {"color": "@fail", "fontWeight": 700} if cell.bad else {}
+    ink = {"color": cell.ink, "fontWeight": 700} if cell.ink else {}
     value = [cell.column, cell.row, round(cell.share, 4)]
     return {"name": cell.told, "value": value, "label": {"formatter": cell.word, **ink}}

@@ -18,6 +18,7 @@ class Line:
     name: str
     points: Mapping[float, float]  # where -> a share of 1
     paper: Mapping[float, float] = field(default_factory=dict)
+    colour: str = ""  # one of INKS in turn, unless given
 
 
 def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str = "") -> Chart:
@@ -27,7 +28,7 @@ def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str 
     numbers = [x for line in lines for x in line.points]
     option = {
         "tooltip": {"trigger": "item", "formatter": "{a}: {c}"},
-        "legend": {"type": "plain", "top": 0, "data": [*entries[: len(lines)], *_of_paper(entries)]},
+        "legend": {"type": "plain", "top": 0, "itemWidth": 22, "itemHeight": 10, "data": _legend(entries)},
         "grid": {"left": 46, "right": 22, "top": tops[False], "bottom": 44},
         "xAxis": {
             "type": "value", "name": across, "nameLocation": "middle", "nameGap": 26, "min": min(numbers),
@@ -49,13 +50,14 @@ def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str 
     return Chart(option, rows, told, MORE + (tops[True] + tops[False]) // 2, title)
 
 
-def _of_paper(entries: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"name": PAPER, "icon": "diamond"}] if PAPER in entries else []
+def _legend(entries: Sequence[str]) -> list[dict[str, Any]]:
+    """Each with its stroke and symbol."""
+    return [{"name": name, "icon": "diamond" if name == PAPER else "inherit"} for name in entries]
 
 
 def _drawn(place: int, line: Line) -> list[dict[str, Any]]:
     """As many looks as there are inks, strokes and symbols."""
-    ink, kind = INKS[place % len(INKS)], place // len(INKS) % len(STROKES)
+    ink, kind = line.colour or INKS[place % len(INKS)], place // len(INKS) % len(STROKES)
     found: list[dict[str, Any]] = [
         {
             "type": "line", "name": line.name, "symbol": SYMBOLS[kind], "symbolSize": 6, "showAllSymbol": True,

@@ -2,10 +2,12 @@
 
 import math
 
+from markupsafe import Markup
+
 from saliometer.report.figures import Drawing
-from saliometer.report.figures._names import name
 from saliometer.report.figures._pictures import Map, Scene, scenes
 from saliometer.report.figures._shown import OUTLINES
+from saliometer.report.figures._smerf import label
 from saliometer.report.figures._study import seen
 from saliometer.report.templates import fill
 from saliometer.report.view import View
@@ -56,7 +58,7 @@ def _lowest(view: View, setting: str) -> dict[str, tuple[str, float]]:
 
 def _drawing(view: View, setting: str, kept: dict[str, Scene], found: dict[str, list[tuple[Map, float]]]) -> Drawing:
     most_first = sorted(found, key=lambda number: (-len(found[number]), int(number)))
-    groups = [(kept[n], [(name(view, one.method), one, mean) for one, mean in found[n]]) for n in most_first]
+    groups = [(kept[n], [(_broken(label(one.method)), one, mean) for one, mean in found[n]]) for n in most_first]
     count = sum(map(len, found.values()))
     note = (
         f"{setting} ({question(setting, view.run)}): each method's map of one image from the bucket in which its mean "
@@ -69,3 +71,8 @@ def _drawing(view: View, setting: str, kept: dict[str, Scene], found: dict[str, 
         for n in most_first for one, mean in found[n]
     ]  # fmt: skip
     return Drawing(note, html=fill(TEMPLATE, groups=groups, count=count, run=view.run), rows=rows)
+
+
+def _broken(text: str) -> Markup:
+    """A name that may break after its underscores."""
+    return Markup("_<wbr>").join(text.split("_"))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from saliometer.report.figures import Drawing
+from saliometer.report.figures import Chart, Drawing
 from saliometer.report.figures._panels import Panel, chart
 from saliometer.report.figures._smerf import COMPLEX, SIMPLE, Part, Series, about_paper, series
 from saliometer.report.view import View
 from saliometer.studies._smerf_paper import NAN
 
 JOINED = {"mean": "mean", "min": "lowest bucket"}
+COLOURED = "Each has the colour and the height of its mark."
 STEP = 7  # pixels between the marks of a row
 
 
@@ -30,7 +31,13 @@ def marked(
     """Dots for means, rings for the lowest bucket; rows are the methods of the first line's view."""
     first = next(iter(panels.values()))[0].view
     drawn = chart(first, [_panel(name, lines, first.methods, joins) for name, lines in panels.items()], label, row=36)
-    return Drawing(note + about_paper(first, [drawn]), [drawn]) if drawn else None
+    return Drawing(note + _about(first, drawn), [drawn]) if drawn else None
+
+
+def _about(view: View, drawn: Chart) -> str:
+    """What to know of the diamonds; the definition where there are none."""
+    said = about_paper(view, [drawn])
+    return f"{said} {COLOURED}" if said else f" By the definition {view.definition}."
 
 
 def _panel(name: str, lines: Sequence[Line], methods: Sequence[str], joins: Sequence[str]) -> Panel:
@@ -46,7 +53,7 @@ def _series(line: Line, join: str, methods: Sequence[str], shift: int) -> Series
         line.view, line.view.scores(line.metric), line.part, name, join=join, methods=methods, look=look,
         colour=line.colour, shift=shift,
     )  # fmt: skip
-    return replace(found, ceiling=NAN)  # the oracle has a row of its own
+    return replace(found, ceiling=NAN, diamond=line.colour)  # the oracle has a row of its own
 
 
 def groups(view: View, metric: str) -> list[Line]:

@@ -187,7 +187,7 @@ def _diamonds(one: Series) -> Option:
         "symbol": "diamond",
         "symbolSize": 10,
         "symbolOffset": [0, one.shift],
-        "itemStyle": {"color": "transparent", "borderColor": "@ink", "borderWidth": 1.3},
+        "itemStyle": {"color": "transparent", "borderColor": one.diamond, "borderWidth": 1.3},
         "tooltip": {"show": False},
         "z": 4,
         "data": [[round(100 * value, 1), i] for i, value in found],

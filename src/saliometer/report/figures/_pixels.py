@@ -10,7 +10,7 @@ from saliometer.report.words import bucket
 from saliometer.studies._smerf_study import Study
 from saliometer.summary import Cell as Bucket
 
-LOOK = Look(("@secondary", "@card", "@primary"), most=1, upright=True, wide=190, narrow=190, words=False)
+LOOK = Look(("@secondary", "@card", "@primary"), most=1, upright=True, wide=120, narrow=120, words=False, alpha=0.62)
 ROW = 24
 NOTE = (
     "Buckets that show both kinds of object, by how many times more attribution a pixel of the objects that decide "
@@ -38,7 +38,7 @@ def pixels(study: Study, group: str) -> Drawing | None:
                 cells.append(_cell(column, row, p, s, f"{method}, {setting}, {shown}"))
     if not cells:
         return None
-    worse = sum(cell.bad for cell in cells)
+    worse = sum(bool(cell.ink) for cell in cells)
     told = f"Attribution per pixel, {len(view.methods)} methods by {len(both)} buckets of {group} reasoning"
     option = grid(view, [_column(view, one) for one in both], cells, LOOK)
     said = f" {worse} of {len(rows)} cells are orange. By the definition {view.definition}."
@@ -49,10 +49,18 @@ def _cell(column: int, row: int, p: float, s: float, name: str) -> Cell:
     """Coloured by the share of the pixel that decides, so that a half is the same on both."""
     share = p / (p + s) if p + s > 0 else 0.5
     times = p / s if s > 0 else math.inf if p > 0 else 1.0
-    word = "∞" if math.isinf(times) else f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 1000 else ">999"
-    return Cell(column, row, share, word, f"{name}: PMAFL {p:.2g}, SMAFL {s:.2g}", s > p)
+    return Cell(column, row, share, _word(times), f"{name}: PMAFL {p:.2g}, SMAFL {s:.2g}", "@ink" * (s > p))
+
+
+def _word(times: float) -> str:
+    """At most four letters, and on the right side of one."""
+    if math.isinf(times):
+        return "∞"
+    if times >= 9.95:
+        return f"{times:.0f}" if times < 999.5 else ">999"
+    return f"{times:.1f}" if abs(times - 1) > 0.05 else f"{times:.2f}"
 
 
 def _column(view: View, cell: Bucket) -> str:
     setting, number = cell
-    return f"{setting}: {bucket(number, view.run).replace('Box1 + Box2', 'both')}"
+    return f"{setting.rpartition('-')[2]}: {bucket(number, view.run).replace('Box1 + Box2', 'both')}"

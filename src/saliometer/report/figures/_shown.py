@@ -15,8 +15,8 @@ TEMPLATE = """
 <figure><span class="map" style="--outlines:url('{{ scene.outlines }}')">
 <img src="{{ scene.image }}" alt="image of {{ scene.bucket | bucket(run) }}"></span>
 <figcaption>{{ scene.bucket | bucket(run) }}<small>label {{ scene.label }},
-{% if scene.label == scene.target %}{{ word }} {{ scene.target }}
-{%- else %}<b class="fails">{{ word }} {{ scene.target }}</b>{% endif %}</small></figcaption></figure>
+{% if scene.label == scene.target %}{{ word }}&nbsp;{{ scene.target }}
+{%- else %}<b class="fails">{{ word }}&nbsp;{{ scene.target }}</b>{% endif %}</small></figcaption></figure>
 {% endfor %}
 </div>
 {% endfor %}

@@ -58,6 +58,7 @@ class Series:
     shift: int = 0  # pixels below the middle of the row
     ceiling: float = NAN
     condition: str = "black"
+    diamond: str = "@ink"  # the colour of the paper's values
 
     @property
     def empty(self) -> bool:

@@ -53,7 +53,9 @@ def _option(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "tooltip": {"trigger": "item", "formatter": "{b}, {a}: {c}"},
         "grid": {"left": 60, "right": 22, "top": 30, "bottom": 30},
-        "legend": {"type": "plain", "top": 0, "data": [{"name": PAPER, "icon": "diamond"}]},
+        "legend": {
+            "type": "plain", "top": 0, "itemWidth": 14, "itemHeight": 10, "data": [{"name": PAPER, "icon": "diamond"}],
+        },
         "xAxis": {"type": "value", "min": 0, "max": 100, "interval": 25},
         "yAxis": {"type": "category", "inverse": True, "data": [row["metric"].upper() for row in rows]},
         "series": [

@@ -1,5 +1,6 @@
 """Overlap when another number of pixels is taken (Figure 15 of Kim et al., 2022)."""
 
+import math
 import re
 
 import pyarrow as pa
@@ -29,11 +30,13 @@ def smerf_15(study: Study) -> Drawing | None:
     definitions = study.sweep["definition"].unique().to_pylist()
     definition = next((one for one in FIRST if one in definitions), definitions[0])
     curves = _curves(study.sweep, definition)
-    shown = [method for method in curves if method in SHORT or kind(method) == "oracle"] or list(curves)
-    lines = [Line(label(method), curves[method], _paper(method)) for method in shown]
+    known = {m: curve for m, curve in curves.items() if m in SHORT or kind(m) == "oracle"} or curves
+    if not known:
+        return None
+    lines = [Line(label(method), curve, _paper(method)) for method, curve in known.items()]
     drawn = chart(lines, "K, pixels taken", "PIOU", f"PIOU against the number of pixels taken, {len(lines)} methods")
-    drawn_paper = ONE_MAP if any(line.paper for line in lines) else ""
-    return Drawing(f"{NOTE} {_leaders(curves)} By the definition {definition}.{drawn_paper}", [drawn])
+    one_map = ONE_MAP if any(line.paper for line in lines) else ""
+    return Drawing(f"{NOTE} {_leaders(known)} By the definition {definition}.{one_map}", [drawn])
 
 
 def _curves(rows: pa.Table, definition: str) -> dict[str, dict[float, float]]:
@@ -51,11 +54,14 @@ def _curves(rows: pa.Table, definition: str) -> dict[str, dict[float, float]]:
 def _leaders(curves: dict[str, dict[float, float]]) -> str:
     """Whether the choice of K would choose another method."""
     real = {method: curve for method, curve in curves.items() if kind(method) != "oracle"}
-    counts = sorted({count for curve in real.values() for count in curve})
-    best = {k: max((m for m in real if k in real[m]), key=lambda m: real[m][k]) for k in counts}
-    first = list(dict.fromkeys(best.values()))
-    if len(first) == 1:
-        return f"{first[0]} is first at every K."
+    best: dict[float, tuple[float, str]] = {}
+    for method, curve in real.items():
+        for count, value in curve.items():
+            if not math.isnan(value):
+                best[count] = max(best.get(count, (value, method)), (value, method))
+    first = list(dict.fromkeys(best[count][1] for count in sorted(best)))
+    if len(first) < 2:
+        return f"{first[0]} is first at every K." if first else ""
     return f"Which method is first depends on K: {', '.join(listed(first))}."
 
 

@@ -11,7 +11,7 @@ from saliometer.studies._smerf_toy import toy_scores
 
 SWEEP = [round(0.3 * step, 1) for step in range(11)]  # of B
 BEHIND = (0.001, 0.8)  # the backgrounds at which B is swept
-GREYS, VALUE = [round(0.1 * step, 1) for step in range(11)], 0.8  # of the background, with B at this
+GREYS, VALUE = [0.001, *(round(0.05 * step, 2) for step in range(1, 21))], 0.8  # of the background, with B at this
 NOTE = (
     "The toy map of Figure 14 with other values of B, then with other backgrounds; A stays at 1. On a dark background "
     "PAFL falls and SAFL rises as B grows. On a bright one it is the background that takes the attribution until B is "
@@ -34,7 +34,7 @@ def _swept(across: str, maps: Mapping[float, tuple[float, float]], title: str) -
     """`maps` is where on the axis -> B and background of a toy map."""
     scores = {x: toy_scores(*toy) for x, toy in maps.items()}
     lines = []
-    for metric in ("pafl", "safl"):
+    for metric, colour in (("pafl", "@primary"), ("safl", "@secondary")):
         known = {x: value for x, toy in maps.items() if (value := stored(metric, *toy)) == value}
-        lines.append(Line(metric.upper(), {x: one[metric] for x, one in scores.items()}, known))
+        lines.append(Line(metric.upper(), {x: one[metric] for x, one in scores.items()}, known, colour))
     return chart(lines, across, "PAFL and SAFL", f"PAFL and SAFL of the toy map: {title}", title=title)

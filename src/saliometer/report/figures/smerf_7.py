@@ -53,4 +53,4 @@ def _cell(place: int, row: int, verdict: Verdict, name: str) -> Cell:
     said = f"{verdict.succeeded}/{verdict.buckets}"
     told = f"{name}: success in {verdict.succeeded}, failure in {verdict.failed} of {verdict.buckets} buckets"
     fails = _fails(verdict)
-    return Cell(place, row, verdict.succeeded / verdict.buckets, f"{said}\n✕" if fails else said, told, fails)
+    return Cell(place, row, verdict.succeeded / verdict.buckets, f"{said}\n✕" if fails else said, told, "@fail" * fails)
