@@ -27,6 +27,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="slow: run with -m slow"))
 
 
+@pytest.fixture(autouse=True)
+def _the_same_weights_whatever_ran_before() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def toy_model() -> Model:
     return model_of(small_cnn())

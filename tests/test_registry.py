@@ -48,7 +48,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_there_are():
     with pytest.raises(LookupError) as told:
         registry.models["simple_cn"]
     assert str(told.value) == (
-        "there is no model 'simple_cn'. Did you mean 'simple_cnn'? There are: complex_cnn, simple_cnn."
+        f"there is no model 'simple_cn'. Did you mean 'simple_cnn'? There are: {', '.join(registry.models)}."
     )
 
 

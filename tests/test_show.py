@@ -18,6 +18,11 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of pytest-xdist set it
+
+
 def call(*words: object, **environment: str) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words], env=environment)
 

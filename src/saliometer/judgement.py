@@ -293,10 +293,14 @@ def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence
 def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[str]:
     """The verdict in plain words."""
     held, judged = holdings(found, methods, controls), judged_by(found)
-    if not held or not judged:
+    if not judged:
         return ["No metric of fidelity was asked for, so nothing can be said of which method to trust."]
+    if not held:
+        return ["Only controls were run, so there is no method to judge."]
+    if all(np.isnan(column.values).all() for column in judged):
+        return ["No metric of fidelity has a value for any image, so nothing can be said: see the warnings."]
     count = len({c.metric for c in judged})
-    best = [h for h in held if len(h.beaten) == len(held[0].beaten)]
+    best = [h for h in held if (len(h.beaten), len(h.lost)) == (len(held[0].beaten), len(held[0].lost))]
     floors = _listed([c for c in FLOORS if c in controls])
     kinds = " and ".join(kind for kind in KINDS if any(kind_of(c.metric) == kind for c in judged))
     metrics = f"{count} metric{'s' * (count > 1)} of {kinds}"
@@ -305,7 +309,7 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if not held[0].beaten:
         said = [f"No method is better than the controls ({floors}) on any of {metrics}."]
     else:
-        names = _listed([h.method for h in best][:3])
+        names = _listed([h.method for h in best], most=4)
         verb = "holds" if len(best) == 1 else "hold"
         said = [
             f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
@@ -332,7 +336,10 @@ def _leads(column: Column, method: str) -> bool:
     return bool(column.methods[int(np.nanargmax(scores))] == method) if not np.isnan(scores).all() else False
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], most: int = 99) -> str:
+    """In a sentence; of more than `most` the last ones are counted."""
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 

@@ -8,7 +8,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from keyword import iskeyword
 from typing import Any, ParamSpec, TypeVar
 
@@ -67,7 +67,7 @@ class Entry:
     def summary(self) -> str:
         return (inspect.getdoc(self.function) or "").split("\n")[0]
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Value]:
         """The keyword-only parameters a Spec may set, with their defaults."""
         given = inspect.signature(self.function).parameters.values()

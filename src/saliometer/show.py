@@ -68,7 +68,7 @@ def show_start(outcome: "Outcome | Judged", said: Sequence[str], console: "Conso
     """Whether the run is at its end, and the verdict."""
     from rich.markup import escape
 
-    from saliometer.state import unfinished
+    from saliometer.report.facts import unfinished
 
     if late := unfinished(outcome.run):
         console.print(f"[yellow]Not finished:[/yellow] {escape(late)}", highlight=False, soft_wrap=True)
@@ -167,7 +167,7 @@ def _passes(method: str) -> float:
 
 def as_dict(outcome: "Outcome", page: Path | None) -> dict[str, Any]:
     """The same for machines; undefined numbers are null."""
-    from saliometer.state import progress
+    from saliometer.report.facts import progress
 
     def plain(value: Any) -> Any:
         if isinstance(value, Estimate):

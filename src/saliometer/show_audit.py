@@ -9,8 +9,8 @@ import numpy as np
 from saliometer import judgement
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
+from saliometer.report.facts import progress
 from saliometer.show import screen, show_end, show_start
-from saliometer.state import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

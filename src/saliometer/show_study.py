@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saliometer.engine.run import opened
+from saliometer.report.facts import progress
 from saliometer.show import screen
-from saliometer.state import progress
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -61,8 +61,7 @@ class Scores:
     ) -> None:  # fmt: skip
         wanted = {"metric": metric, "definition": definition, "condition": condition}
         chosen = rows.filter(reduce(operator.and_, (pc.field(name) == value for name, value in wanted.items())))
-        if any(len(models) > 1 for models in models_of(chosen).values()):
-            chosen = _mean_of_models(chosen)
+        chosen = of_all_models(chosen)
         column = {name: chosen[name].to_pylist() for name in ("setting", "bucket", "sample", "method")}
         value = chosen["value"].to_numpy()
         self.metric, self.definition, self.resamples, self.seed = metric, definition, resamples, seed
@@ -106,7 +105,17 @@ class Scores:
         place = self.methods.index(method)
         if not cells:
             return Estimate(np.nan, np.nan, np.nan)
-        return self._interval(join(self.means[cells, place], 0), join(self.resampled[:, cells, place], 1))
+        return self._interval(join(self.means[cells, place], 0), self._joined(tuple(cells), join)[:, place])
+
+    def _joined(self, cells: tuple[int, ...], join: Callable[..., Any]) -> npt.NDArray[np.float32]:
+        """(resamples, methods): a mean (or minimum) over buckets, kept for whoever asks next."""
+        if (cells, join) not in self._kept:
+            self._kept[cells, join] = join(self.resampled[:, list(cells)], 1)
+        return self._kept[cells, join]
+
+    @cached_property
+    def _kept(self) -> dict[Any, npt.NDArray[np.float32]]:
+        return {}
 
     def _interval(self, value: Any, resampled: npt.NDArray[np.float32]) -> Estimate:
         """Undefined (NaN) where a bucket has only one image, which cannot be resampled."""
@@ -121,8 +130,10 @@ class Scores:
         """The paired difference of two methods' means (or minima) over buckets, all by default."""
         a, b = self.methods.index(one), self.methods.index(other)
         places = list(cells) or list(range(len(self.cells)))
-        gaps = join(self.resampled[:, places, a], 1) - join(self.resampled[:, places, b], 1)
-        return self._interval(join(self.means[places, a], 0) - join(self.means[places, b], 0), gaps)
+        joined = self._joined(tuple(places), join)
+        return self._interval(
+            join(self.means[places, a], 0) - join(self.means[places, b], 0), joined[:, a] - joined[:, b]
+        )
 
     def spread(self, method: str, group: str) -> float:
         """The standard deviation over bucket means, as the paper's error bars."""
@@ -142,8 +153,10 @@ def models_of(rows: pa.Table) -> dict[str, list[str]]:
     return found
 
 
-def _mean_of_models(rows: pa.Table) -> pa.Table:
-    """One row for each image and method: the mean over the setting's models that have a value."""
+def of_all_models(rows: pa.Table) -> pa.Table:
+    """One row for each image and method of a metric: the mean over the setting's models that have a value."""
+    if all(len(models) < 2 for models in models_of(rows).values()):
+        return rows
     defined = pc.if_else(pc.is_nan(rows["value"]), pa.scalar(None, pa.float64()), rows["value"])
     known = rows.select(["setting", "bucket", "sample", "method"]).append_column("value", defined)
     means = known.group_by(["setting", "bucket", "sample", "method"], use_threads=False).aggregate([("value", "mean")])

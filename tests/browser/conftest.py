@@ -26,13 +26,6 @@ FLAGS = [
 ]  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs them all: the runs behind the pages are made once."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     there = next(filter(None, (shutil.which(name) for name in BROWSERS)), None)

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from test_shipped import kept
 
-from saliometer.engine import bench as bench_module
 from saliometer.engine.bench import bench
 from saliometer.engine.condition import Condition
 from saliometer.engine.request import Request
 from saliometer.engine.run import opened
 from saliometer.engine.train import train
 from saliometer.registry import Spec
-from saliometer.state import progress
+from saliometer.report.facts import progress
 from saliometer.summary import Scores
 
 FEW = {"settings": ["simple-fr"], "per_bucket": 2}
@@ -100,7 +99,7 @@ def test_what_is_asked_of_the_shipped_models_is_told_as_ever():
 def test_models_can_be_trained_for_a_run_under_a_condition(tmp_path, monkeypatch):
     monkeypatch.setattr("saliometer.engine.train.PER_BUCKET_HELD_OUT", {"simple": 5})
     monkeypatch.setattr("saliometer.engine.train.PAIRS", 2)
-    monkeypatch.setattr(bench_module, "train", partial(train, limit=24, epochs=1, restarts=1))
+    monkeypatch.setattr("saliometer.engine.robust.train", partial(train, limit=24, epochs=1, restarts=1))
     outcome = bench("gradient", retrain=True, background="natural", seed=2, out=tmp_path, **FEW)
     assert models(outcome.run.rows()) == {"simple_cnn(background=natural,seed=2)"}
     card = json.loads((tmp_path / "models" / "simple-fr.natural.seed2.json").read_text())

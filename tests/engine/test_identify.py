@@ -12,7 +12,7 @@ from saliometer import identify
 from saliometer.cli import app
 from saliometer.engine.identify import Asking, shares
 from saliometer.engine.run import Unit, opened
-from saliometer.state import progress
+from saliometer.report.facts import progress
 from saliometer.tasks.textbox import SETTINGS, seen_as, textbox
 from saliometer.types import PRIMARY
 

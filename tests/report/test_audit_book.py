@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import saliometer
 from audit_toys import failing, network, noise
+from run_toys import toy_audit
 from saliometer.engine.run import Run, opened
 from saliometer.report.page import book_of, page, write
 
@@ -124,3 +125,31 @@ def test_a_run_without_rows_says_so(judged, tmp_path):
     bare = Run(tmp_path / "bare", judged.run.manifest["request"], judged.run.manifest["fixed"])
     with pytest.raises(ValueError, match="has no scores yet"):
         book_of(bare)
+
+
+def test_an_unfinished_audit_says_so(tmp_path):
+    values = {"gradient": [0.1] * 40, "random": [0.2] * 40}
+    run = toy_audit(tmp_path / "run", {"average_drop": values})  # 40 images are two units, one is there
+    assert "not finished: 2 of 4 units" in book_of(run).banner
+    whole = toy_audit(tmp_path / "whole", {"average_drop": {"gradient": [0.1] * 3, "random": [0.2] * 3}})
+    assert book_of(whole).banner == ""
+
+
+def test_what_broke_is_told_apart_from_what_failed(judged):
+    names = {one.method for one in book_of(judged.run).failed}
+    assert "broken" in names
+    assert "gradient, deletion" in names
+    assert "gradient" not in names
+
+
+def test_every_word_of_the_page_is_explained(judged):
+    terms = {term.name for term in book_of(judged.run).terms}
+    assert {"average_drop", "Symbols", "Interval", "Rank", "Control random", "Control edge"} <= terms
+
+
+def test_time_and_passes_are_told_by_metric_and_by_method(judged):
+    costs = {cost.what: cost for cost in book_of(judged.run).costs}
+    assert {"maps", "insertion", "gradient", "random"} <= set(costs)
+    assert costs["maps"].passes > 0
+    by = [sum(cost["passes"] for cost in judged.costs(kind).values()) for kind in ("metric", "method")]
+    assert by[0] == pytest.approx(by[1])

@@ -68,7 +68,7 @@ def explain(
     known = Known(model.net if isinstance(model, Model) else model, images[:1])
     wrapped = model if isinstance(model, Model) else _wrapped(model, images, known, chosen, mean, std, multilabel)
     classes = known("classes", lambda: _classes(wrapped, images))
-    size = batch_size or fitting(known("bytes", lambda: made(wrapped.logits, images[:1])), images.device, memory)
+    size = batch_size or _fitting(known, wrapped, images, memory)
     answers = Answers(wrapped, images.device, size)
     if targets is None:
         targets = answers.predicted(images)
@@ -86,6 +86,15 @@ def explain(
         _check_maps(found.maps, chosen.label, wrapped, images)
     maps = found.maps if channels else found.maps.sum(1)
     return replace(found, maps=maps) if full else maps
+
+
+def _fitting(known: Known, model: Model, images: Tensor, memory: float) -> int:
+    """The batch size; on a GPU found once: the driver is slow to say what is free, and what does not fit backs off."""
+
+    def found() -> int:
+        return fitting(known("bytes", lambda: made(model.logits, images[:1])), images.device, memory)
+
+    return known(f"batch within {memory} GiB", found) if images.device.type == "cuda" else found()
 
 
 def _check_images(name: str, images: Tensor) -> None:
@@ -161,7 +170,7 @@ def _check_maps(maps: Tensor, label: str, model: Model, images: Tensor) -> None:
 def _wrapped(
     net: nn.Module, images: Tensor, known: Known, method: Method, mean: Scale, std: Scale, multilabel: bool
 ) -> Model:
-    if any(module.training for module in net.modules()):
+    if known("in train mode", lambda: any(module.training for module in net.modules())):
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     means, stds = ((v,) if isinstance(v, int | float) else tuple(v) for v in (mean, std))
     for name, values in (("mean", means), ("std", stds)):

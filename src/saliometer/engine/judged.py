@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saliometer import judgement
 from saliometer.engine.run import Run
@@ -57,14 +58,18 @@ class Judged:
         said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
         return said
 
-    def costs(self) -> dict[str, dict[str, float]]:
-        """metric -> seconds, passes, passes saved, over all methods and images; 'maps' for the explanations."""
+    def costs(self, by: str = "metric") -> dict[str, dict[str, float]]:
+        """metric -> seconds, passes, passes saved, over all methods and images; 'maps' for the explanations.
+
+        Or by `method`: what its maps and all metrics of them took.
+        """
         found: dict[str, dict[str, float]] = {}
-        columns = (self.rows[name].to_pylist() for name in ("metric", "definition", "value"))
-        for metric, definition, value in zip(*columns, strict=True):
-            if metric.startswith("cost."):
-                kind = found.setdefault(definition.split(" ")[0], {"seconds": 0.0, "passes": 0.0, "passes_shared": 0.0})
-                kind[metric.removeprefix("cost.")] += value
+        rows = self.rows.filter(pc.starts_with(self.rows["metric"].cast(pa.string()), "cost."))
+        columns = (rows[name].to_pylist() for name in ("metric", "definition", "method", "value"))
+        for metric, definition, method, value in zip(*columns, strict=True):
+            what = method if by == "method" else definition.split(" ")[0]
+            kind = found.setdefault(what, {"seconds": 0.0, "passes": 0.0, "passes_shared": 0.0})
+            kind[metric.removeprefix("cost.")] += value
         return found
 
     def as_dict(self) -> dict[str, Any]:

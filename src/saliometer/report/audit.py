@@ -15,10 +15,30 @@ from saliometer.report.book import Book, Cost, Head, Method, Sample, Term
 from saliometer.report.figures import drawn
 
 NOTE = (
-    "Means over images; fractions are times 100. Small print is half of the 95 % interval (10,000 resamples of the "
-    "images, the same for all). Methods share a rank where they beat the controls on as many metrics, and a metric's "
+    "Means over images; fractions are times 100. Small print is the 95 % interval (10,000 resamples of the images, the "
+    "same for all). Methods share a rank where they beat the controls on as many metrics, and a metric's "
     "rank (small, after #) where their paired difference could be zero."
 )
+
+WORDS = {
+    "Symbols": (
+        "x is an image, p(x) the probability that the model gives to the explained class, f(x) its score (logit). E is "
+        "the attribution, a signed number for each pixel; m is the map that is made of it, scaled to 0..1; x·m is the "
+        "image times its map: what the map leaves out is black."
+    ),
+    "residual": (
+        "How far a map is from what its method promises, such as adding up to the score; 0 is a promise kept. It says "
+        "nothing of how good the map is."
+    ),
+    "Interval": (
+        "The 95 % interval of a mean over images: images are drawn again, with replacement, 10,000 times; the same "
+        "draws for every method, so that differences are paired."
+    ),
+    "Rank": (
+        "First come methods that beat random, edge and centre on most metrics of fidelity and location, then those "
+        "that lose to one of them on fewest. The small #3 in a cell is the rank under that metric alone."
+    ),
+}
 
 
 def book(run: Run) -> Book:
@@ -42,11 +62,16 @@ def book(run: Run) -> Book:
         pictures=pictures.of_audit(run, methods, places),
         provenance=facts.audit_provenance(run),
         note=NOTE,
+        banner=facts.unfinished(run),
         lost=[m for m in run.manifest["methods"] if m not in methods],
         figures=drawn("audit", judged),
-        warnings=judged.problems(),
+        warnings=[*judged.problems(), *facts.left_out(run)],
         failed=facts.failed(run),
-        costs=[Cost(what, c["seconds"], c["passes"], c["passes_shared"]) for what, c in judged.costs().items()],
+        costs=[
+            Cost(what, c["seconds"], c["passes"], c["passes_shared"])
+            for by in ("metric", "method")
+            for what, c in judged.costs(by).items()
+        ],
         terms=_terms(judged),
         versions=run.manifest["versions"],
     )
@@ -90,15 +115,23 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
 
 
 def _terms(judged: Judged) -> list[Term]:
+    """The metrics of this run, then the words that the page uses."""
     found = []
     for column in judged.columns:
         if column.metric not in registry.metrics:
             continue
         entry = registry.metrics[column.metric]
         constant, zero, single = entry.facts.degenerate
+        better = f" {entry.facts.better.capitalize()} is better." if entry.facts.better else ""
         text = (
-            f"{entry.summary} {entry.facts.better.capitalize()} is better. Constant map: {constant}. All zero: {zero}. "
+            f"{words.plain(entry.summary)}{better} A constant map: {constant}. One of zeros: {zero}. "
             f"One pixel: {single}. NaN: invalid."
         )
         found.append(Term(column.metric, text, entry.facts.formula, column.definition))
-    return found
+    controls = [c for c in judged.controls if any(c in column.methods for column in judged.columns)]
+    told = ((c, words.CONTROLS.get(words.kind(c), "a control")) for c in controls)
+    return [
+        *found,
+        *(Term(name, text) for name, text in WORDS.items()),
+        *(Term(f"Control {name}", f"{text[0].upper()}{text[1:]}.") for name, text in told),
+    ]

@@ -18,10 +18,11 @@ from saliometer.report.book import Book, Cell, Head, Method, Sample
 from saliometer.report.figures import Drawn, drawn
 from saliometer.report.view import View
 from saliometer.studies import _smerf_claims
-from saliometer.summary import Estimate, Scores, lower_is_better, problems, tied_ranks
+from saliometer.summary import Estimate, Scores, lower_is_better, of_all_models, problems, tied_ranks
 
 FIRST = ("clean", "clean_positive", "authors")  # the order of definitions
 MANY = 750_000  # values of single images that a page holds
+PER_PIXEL = ("pmafl", "smafl")  # shares of single pixels, too small for tables of fractions times 100
 FEWER = 2_000  # resamples of metrics that no rank rests on
 NOTE = (
     "Means over buckets, each of equal weight; fractions are times 100. Whiskers and small print are 95 % intervals; "
@@ -36,7 +37,7 @@ def book(run: Run) -> Book:
     first = views[0]
     definitions = [view.definition for view in views]
     samples, places = _samples(run, rows, len(first.methods) * _columns(rows))
-    progress, claims = facts.progress(run), [] if words.of_another_task(run) else _smerf_claims.judged(rows)
+    claims = [] if words.of_another_task(run) else _smerf_claims.judged(rows)
     return Book(
         kind="bench",
         name=run.folder.resolve().name,
@@ -50,11 +51,11 @@ def book(run: Run) -> Book:
         pictures=pictures.of_bench(run, first.methods, places),
         provenance=facts.provenance(run),
         note=SINGLE if first.single else NOTE,
-        banner="" if progress.finished else facts.unfinished(run, progress),
+        banner=facts.unfinished(run),
         lost=first.lost,
         figures=_figures(views),
         claims=claims if _smerf_claims.testable(claims) else [],
-        warnings=problems(rows),
+        warnings=[*problems(rows), *facts.left_out(run)],
         failed=facts.failed(run),
         costs=facts.costs(run),
         terms=words.terms(run, definitions),
@@ -144,7 +145,7 @@ def _heads(view: View, methods: Sequence[str], places: dict[str, int]) -> list[H
         if not scores.cells:
             continue
         whole = _head(view, scores, Part(scores, scores.of("all")), methods)
-        values = _grid(rows.filter(pc.field("metric") == metric), methods, places)
+        values = _grid(of_all_models(rows.filter(pc.field("metric") == metric)), methods, places)
         found.append(Head(**(vars(whole) | {"values": values, "bars": metric == "pafl"})))
         if metric == "pafl":
             found += _parts(view, scores, methods)
@@ -176,7 +177,7 @@ def _head(view: View, scores: Scores, part: Part, methods: Sequence[str], label:
     made = cells(part, there, view.controls, tied_ranks(order, part.difference), lambda m: _undefined(scores, m))
     return Head(
         scores.metric, view.definition, entry.facts.better, "focus" if label or scores.metric == "pafl" else "beside",
-        True, made, label, entry.summary,
+        scores.metric not in PER_PIXEL, made, label, entry.summary,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run
 from saliometer.report import words
 from saliometer.report.book import Cost, Failed
+from saliometer.report.lost import failures, metrics
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,11 @@ class Progress:
 
 
 def progress(run: Run) -> Progress:
-    unit = run.manifest["fixed"]["unit"]
+    unit = int(run.manifest["fixed"]["unit"])
+    if run.manifest["request"].get("kind") == "audit":
+        units = -(-int(run.manifest["request"]["count"]) // unit)
+        lost = [text for texts in run.failures().values() for text in texts if not metrics(text)]
+        return Progress(len(list(run.parts())), len(lost), units * len(run.counted))
     units = sum(-(-count // unit) * max(1, _models(run, setting)) for setting, count in _counts(run).items())
     failed = sum(len(tracebacks) for tracebacks in run.failures().values())
     return Progress(len(list(run.parts())), failed, units * len(run.counted))
@@ -46,14 +51,25 @@ def _models(run: Run, setting: str) -> int:
 
 
 def failed(run: Run) -> list[Failed]:
+    """A line for each method, or metric of one, that broke."""
     found = []
-    for method, tracebacks in run.failures().items():
-        lines = tracebacks[0].strip().splitlines() or ["no reason was kept"]
-        found.append(Failed(method, len(tracebacks), lines[-1], tracebacks[0]))
+    every = run.failures()
+    for name, reason in failures(run)[0].items():
+        method = next(m for m in sorted(every, key=len, reverse=True) if name == m or name.startswith(f"{m}, "))
+        found.append(Failed(name, len(every[method]), reason, every[method][0]))
     return found
 
 
-def unfinished(run: Run, made: Progress) -> str:
+def left_out(run: Run) -> list[str]:
+    """Methods that do not fit the model, in words."""
+    return [f"{name} was left out: {reason.partition(': ')[2]}" for name, reason in failures(run)[1].items()]
+
+
+def unfinished(run: Run) -> str:
+    """What to say of a run that is not at its end; '' of one that is."""
+    made = progress(run)
+    if made.finished:
+        return ""
     lost = f", {made.failed} failed" if made.failed else ""
     return (
         f"This run is not finished: {made.scored} of {made.total} units are scored{lost} (a unit is one method on up "

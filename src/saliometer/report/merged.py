@@ -35,8 +35,14 @@ class Merged(Run):
         return self.owners[method].thumbnails(setting, method)
 
     def sprites_of(self, setting: str, method: str = "") -> Path:
-        owner = self.owners[method] if method else self.runs[0]
-        return owner.sprites_of(setting, method)
+        if method:
+            return self.owners[method].sprites_of(setting, method)
+        return max((run.sprites_of(setting) for run in self.runs), key=_pictured)
+
+
+def _pictured(folder: Path) -> int:
+    """About how many pictures a run kept: the size of their files."""
+    return sum(path.stat().st_size for path in folder.glob("*.npz"))
 
 
 def merged(runs: Sequence[Run]) -> Run:

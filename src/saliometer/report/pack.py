@@ -32,7 +32,7 @@ def sheet(photos: npt.NDArray[np.uint8]) -> str:
     whole = whole.reshape(rows, COLUMNS, height, width, channels).swapaxes(1, 2)
     pixels = whole.reshape(rows * height, COLUMNS * width, channels)
     picture, file = Image.fromarray(pixels[..., 0] if channels == 1 else pixels), io.BytesIO()
-    drawn = len(np.unique(photos)) <= 64  # flat colours, which JPEG would smear
+    drawn = channels == 1 or len(np.unique(photos)) <= 64  # flat colours and thin lines, which JPEG would smear
     picture.save(file, "PNG" if drawn else "JPEG", optimize=True, **({} if drawn else {"quality": 82}))
     kind = "png" if drawn else "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     from saliometer.report.book import Book, Head, Pictures
 
 HERE = Path(__file__).parent
-SCRIPTS = ("data", "theme", "scoreboard", "maps", "gallery", "viewer", "statistics", "charts", "compare", "against")
+SCRIPTS = (
+    "data",
+    "theme",
+    "scoreboard",
+    "maps",
+    "gallery",
+    "viewer",
+    "statistics",
+    "charts",
+    "compare",
+    "against",
+    "print",
+    "links",
+)
 
 
 def write(run: Run, path: Path | None = None) -> Path:

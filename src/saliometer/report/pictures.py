@@ -51,7 +51,7 @@ def of_bench(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
 def of_audit(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pictures | None:
     """The first images; `samples` is sample -> place in the book."""
     setting = run.manifest["request"]["settings"][0]
-    paths = sorted((run.folder / "thumbs" / setting / "images").glob("*.npz"))
+    paths = sorted(run.sprites_of(setting).glob("*.npz"))
     places: list[int] = []
     captions, outlines, photos = [], [], []
     kept: list[tuple[str, list[int]]] = []
@@ -91,7 +91,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _cut(path: Path, shown: Sequence[int]) -> Bytes | None:
-    return _read(path)["maps"][list(shown)] if path.is_file() else None
+    """A method's maps of some images; where its run kept fewer pictures than another, the rest is missing."""
+    if not path.is_file():
+        return None
+    maps: Bytes = _read(path)["maps"]
+    lacking = max([0, *(place + 1 - len(maps) for place in shown)])
+    return np.concatenate([maps, np.full((lacking, *maps.shape[1:]), NONE, np.int8)])[list(shown)]
 
 
 def _small(path: Path, shown: Sequence[int]) -> Bytes | None:

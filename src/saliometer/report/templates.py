@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from saliometer.judgement import printed
+from saliometer.judgement import FLOORS, printed
 from saliometer.progress import duration
 from saliometer.report import words
 
@@ -51,7 +51,7 @@ def environment() -> Environment:
     )
     made.filters |= {"percent": percent, "bucket": words.bucket, "kind": words.kind, "score": score, "clip": clip}
     made.filters |= {"broken": broken, "span": span}
-    made.globals |= {"words": words, "DASH": DASH}
+    made.globals |= {"words": words, "DASH": DASH, "FLOORS": FLOORS}
     return made
 
 

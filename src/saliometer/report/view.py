@@ -53,8 +53,8 @@ class View:
 
     @cached_property
     def single(self) -> bool:
-        """Whether no bucket has a second image: then there are no intervals, and ranks follow the bare means."""
-        return all(len(images) < 2 for images in self.primary.values.values())
+        """Whether a bucket has no second image: then there are no intervals, and ranks follow the bare means."""
+        return any(len(images) < 2 for images in self.primary.values.values())
 
     @cached_property
     def methods(self) -> list[str]:

@@ -91,6 +91,11 @@ def question(setting: str, run: Run) -> str:
     return SETTINGS[setting].question if setting in SETTINGS and not of_another_task(run) else rule(setting, run)
 
 
+def plain(text: str) -> str:
+    """Without the marks of code."""
+    return text.replace("`", "")
+
+
 def kind(method: str) -> str:
     """A method's name without parameters."""
     return method.partition("(")[0]

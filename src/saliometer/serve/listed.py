@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from saliometer.engine.run import Run, opened
+from saliometer.report.facts import progress
 from saliometer.report.words import SETTINGS
-from saliometer.state import is_audit, is_study, progress
+from saliometer.state import is_audit, is_study
 
 INSIDE = {"rows", "thumbs", "failures", "models"}  # of a run: no runs below
 VERDICT = re.compile(r'class="verdict"[^>]*>(.*?)</p>', re.S)

@@ -24,9 +24,10 @@ const ITEMS = {
 function resolved(value, key = "") {
   if (typeof value === "string") {
     if (key === "renderItem") return ITEMS[value];
+    if (["name", "value", "data"].includes(key)) return value; // a method may be called @ink
     return /^@[a-z-]+$/.test(value) ? colour(value.slice(1)) : value;
   }
-  if (Array.isArray(value)) return value.map((one) => resolved(one));
+  if (Array.isArray(value)) return value.map((one) => resolved(one, key));
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, resolved(one, name)]));
 }
@@ -57,7 +58,7 @@ function themed(option) {
     backgroundColor: "transparent",
     ...found,
     textStyle: { fontFamily: font, color: colour("ink"), ...found.textStyle },
-    aria: { enabled: true, ...found.aria },
+    aria: { enabled: false, ...found.aria }, // each chart has words of its own
     tooltip: {
       confine: true, backgroundColor: colour("card"), borderColor: colour("rule"),
       textStyle: { color: colour("ink"), fontSize: 13 }, ...found.tooltip,

@@ -3,8 +3,10 @@ const DISAGREE = 8; // images shown
 const BINS = 25;
 
 function signed(value, share) {
-  const text = shown(Math.abs(value), share);
-  return `${value < 0 && text !== "0" && text !== "0.0" ? "−" : "+"}${text}`;
+  if (value === 0) return "0";
+  let text = shown(Math.abs(value), share);
+  if (Number(text) === 0) text = String(Number((Math.abs(value) * (share ? 100 : 1)).toPrecision(1))); // rounding must not hide a sign
+  return `${value < 0 ? "−" : "+"}${text}`;
 }
 
 function drawPaired() {
@@ -27,7 +29,7 @@ function pairedWords(one, other, head, found, known) {
   const apart = found.low > 0 || found.high < 0;
   const who = found.value > 0 ? one : other;
   const what = Number.isNaN(found.low)
-    ? `One image a group: no interval. The mean difference is ${signed(found.value, head.share)}.`
+    ? `No interval: some group has one image, or a value is not finite. The mean difference is ${signed(found.value, head.share)}.`
     : `Mean difference ${signed(found.value, head.share)} (95 % interval ${signed(found.low, head.share)} to ${signed(found.high, head.share)}), so ${apart ? `${who} is better` : "no difference can be told"}.`;
   const won = (known.filter((gap) => gap > 0).length + known.filter((gap) => gap === 0).length / 2) / known.length;
   return `By ${head.name}, ${one} against ${other} on ${known.length} images: ${what} ${one} is better on ${(100 * won).toFixed(0)} % of them (ties count half). Above 0 means ${one} is better.`;
@@ -58,6 +60,8 @@ function drawDisagreement(one, other, gaps, head, by) {
   const order = [...gaps.keys()].filter((sample) => !Number.isNaN(gaps[sample]) && (!seen.size || seen.has(sample)))
     .sort((a, b) => Math.abs(gaps[b]) - Math.abs(gaps[a])).slice(0, DISAGREE);
   const line = (method, sample) => `${METHODS[method]} ${shown(scoreOf(by, method, sample), head.share)}`;
+  const told = seen.size && seen.size < COUNT ? ` Of the ${seen.size} images with pictures; ${COUNT} were scored.` : "";
+  byId("disagree-said").textContent = told;
   byId("disagree").replaceChildren(...order.map((sample) => {
     const place = seen.get(sample);
     const pictures = place === undefined ? [] : [one, other].map((method) => el("button", {
@@ -106,7 +110,7 @@ function drawAgreement() {
       data: known.map(({ name, pair, role }) => ({
         name, value: pair.map((value, side) => Number((scale[side] * value).toPrecision(4))), itemStyle: { color: looks[role] ?? "@method", opacity: images ? 0.6 : 1 },
       })),
-      label: { show: !images, formatter: "{b}", position: "right", color: "@ink", fontSize: 11 },
+      label: { show: !images, formatter: "{b}", position: "right", color: "@ink", fontSize: 11, width: 150, overflow: "truncate" },
       labelLayout: { hideOverlap: true, moveOverlap: "shiftY" },
     }],
   });
@@ -129,12 +133,12 @@ function startCompare() {
   const pairRows = () => {
     const [one, other, by] = ["one", "other", "by"].map((id) => Number(byId(id).value));
     return DATA.samples.map((sample, place) => ({
-      sample, metric: heads[by], [METHODS[one]]: scoreOf(by, one, place), [METHODS[other]]: scoreOf(by, other, place),
+      image: sample, by: heads[by], [`of ${METHODS[one]}`]: scoreOf(by, one, place), [`of ${METHODS[other]}`]: scoreOf(by, other, place),
     }));
   };
   const pointRows = () => {
     const { across, up, known } = agreement();
-    return known.map(({ name, pair }) => ({ name, [heads[across]]: pair[0], [heads[up]]: pair[1] }));
+    return known.map(({ name, pair }) => ({ name, [`across: ${heads[across]}`]: pair[0], [`up: ${heads[up]}`]: pair[1] }));
   };
   const paired = byId("paired-chart"), agreed = byId("agree-chart");
   paired.after(takeaway("paired", (kind) => picture(paired, live.get(paired).option, kind), pairRows));

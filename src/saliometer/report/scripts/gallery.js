@@ -54,7 +54,8 @@ function drawGallery() {
   } else {
     const head = DATA.heads[look.head];
     const how = look.order ? `${look.order} first by ${head.name}` : "as they came";
-    byId("look-said").textContent = `${METHODS[look.method]} on ${samples.length} images, ${how}.`;
+    const all = samples.length < COUNT ? ` These are the images with pictures; ${COUNT} were scored.` : "";
+    byId("look-said").textContent = `${METHODS[look.method]} on ${samples.length} images, ${how}.${all}`;
     gallery.replaceChildren(...lookOrder().map((place) => tile(look.method, place, DATA.samples[samples[place]])));
   }
 }

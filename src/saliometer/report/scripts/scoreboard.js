@@ -53,10 +53,10 @@ function boardData() {
     if (row.hidden || row.classList.contains("lost")) continue;
     heads.forEach((head, place) => {
       if (!("kind" in head.dataset) || head.hidden || !row.cells[place].dataset.value) return;
-      const [low, high] = (row.cells[place].querySelector(".interval")?.textContent ?? "").split("–");
+      const { value, low, high } = row.cells[place].dataset;
       found.push({
         method: row.dataset.method, rank: row.cells[0].textContent, metric: head.querySelector("button").textContent,
-        definition: head.dataset.definition, value: Number(row.cells[place].dataset.value), low_printed: low, high_printed: high,
+        definition: head.dataset.definition, value: Number(value), low: Number(low), high: Number(high),
       });
     });
   }

@@ -19,7 +19,7 @@ function meanInterval(values, resamples = 2000) {
   if (!groups.length) return { value: NaN, low: NaN, high: NaN, count: 0 };
   const count = groups.reduce((sum, some) => sum + some.length, 0);
   const value = mean(groups.map(mean));
-  if (groups.every((some) => some.length < 2)) return { value, low: NaN, high: NaN, count };
+  if (groups.some((some) => some.length < 2)) return { value, low: NaN, high: NaN, count };
   const roll = dice(count);
   const drawn = new Float64Array(resamples);
   for (let draw = 0; draw < resamples; draw += 1) {

@@ -24,15 +24,6 @@ function startTheme() {
   });
   dark.addEventListener("change", () => { for (const act of redraws) act(); });
   setTheme(THEMES.includes(kept) ? kept : "auto");
-  addEventListener("beforeprint", () => {
-    document.documentElement.dataset.print = "";
-    for (const node of [...waiting.keys()]) arrive(node);
-    for (const act of redraws) act();
-  });
-  addEventListener("afterprint", () => {
-    delete document.documentElement.dataset.print;
-    for (const act of redraws) act();
-  });
 }
 
 startTheme();

@@ -13,7 +13,8 @@ function drawViewer() {
     const all = METHODS.map((_, other) => scoreOf(number, other, sample)).filter((value) => !Number.isNaN(value));
     const sign = head.better === "lower" ? -1 : 1;
     const better = all.filter((value) => sign * value > sign * mine).length;
-    const rank = Number.isNaN(mine) || !head.better ? "" : `${better + 1} of ${all.length}`;
+    const tied = all.filter((value) => value === mine).length > 1 ? "=" : "";
+    const rank = Number.isNaN(mine) || !head.better ? "" : `${better + 1}${tied} of ${all.length}`;
     return el("tr", {}, el("th", { scope: "row", class: "left", text: headName(head) }),
       el("td", { class: "number", text: shown(mine, head.share) }), el("td", { text: rank }));
   });
@@ -38,11 +39,14 @@ function stepViewer(images, methods) {
 if (DATA.pictures) {
   const moves = { "viewer-previous": [-1, 0], "viewer-next": [1, 0], "viewer-up": [0, -1], "viewer-down": [0, 1] };
   for (const [id, by] of Object.entries(moves)) byId(id).addEventListener("click", () => stepViewer(...by));
+  byId("viewer-alone").addEventListener("click", (event) => {
+    event.target.setAttribute("aria-pressed", viewer.classList.toggle("alone"));
+  });
   byId("viewer-close").addEventListener("click", () => viewer.close());
   viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
   viewer.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (!by) return;
+    if (!by || event.target.closest(".scroll")) return; // the table scrolls with the same keys
     event.preventDefault();
     stepViewer(...by);
   });

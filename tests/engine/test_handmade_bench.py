@@ -10,7 +10,7 @@ from saliometer import bench
 from saliometer.cli import app
 from saliometer.engine.handmade import card, load
 from saliometer.engine.run import opened
-from saliometer.state import progress
+from saliometer.report.facts import progress
 from saliometer.summary import Scores
 from saliometer.tasks.handmade import TASK
 
