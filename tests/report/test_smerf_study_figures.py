@@ -78,7 +78,7 @@ def draw(name, of):
 
 
 def test_every_figure_of_the_paper_from_10_on_is_there_once():
-    known = figures("smerf")
+    known = [one for one in figures("smerf") if one.name != "identifiability"]  # Figure 9 as a number
     assert sorted(one.name for one in known) == sorted(f"smerf_{number}" for number in NEEDS)
     assert all(one.paper == f"SMERF Figure {one.name.removeprefix('smerf_')}" for one in known)
     assert min(one.order for one in known) > 100
