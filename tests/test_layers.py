@@ -31,7 +31,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     **dict.fromkeys(FAMILIES, CORE),
     "tasks": {*CORE, "images", "photos"},  # photographs lie behind objects
     "engine": ENGINE | {"summary", "judgement", "identifiability", "__version__"},
-    "studies": {*ENGINE, "summary", "judgement", "photos"},
+    "studies": {*ENGINE, "summary", "judgement", "identifiability", "photos"},
     "report": {  # a study's figures draw what the study knows; nothing here knows a model
         *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"),
         *("studies", "__version__"),

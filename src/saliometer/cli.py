@@ -1,6 +1,7 @@
 """The command line: each command is a few lines over the functions that do the work."""
 
 import functools
+import importlib
 import json
 import os
 import sys
@@ -50,6 +51,10 @@ Resize = Annotated[
     int,
     typer.Option(help="The shorter side before the centre is cut out; 0 as the weights have it, --size for no cut."),
 ]
+STUDIES = {  # and the options that only some have
+    "smerf": ("images", "models"),
+    "zhang": ("model", "images", "labels", "weights", "resize"),
+}
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
 
@@ -353,17 +358,34 @@ def _numbers(name: str, text: str) -> tuple[float, ...] | None:
 @app.command()
 @_plainly
 def reproduce(
-    study: Annotated[str, typer.Argument(help="The paper: zhang (ten methods over fidelity, robustness, complexity).")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="The paper: smerf (sanity simulations, the benchmark's own), or zhang (ten methods over fidelity, "
+            "robustness, complexity)."
+        ),
+    ],
     scale: Annotated[
-        str, typer.Option(help="smoke (minutes), quick (minutes of a GPU) or paper (its own sizes).")
+        str, typer.Option(help="smoke (minutes), quick (more minutes) or paper (its own sizes, hours of a GPU).")
     ] = "smoke",
-    model: Annotated[str, typer.Option(help="Another model than the scale's own, as for audit.")] = "",
+    model: Annotated[str, typer.Option(help="zhang: another model than the scale's own, as for audit.")] = "",
     images: Annotated[
-        str, typer.Option(help="Your images, as for audit; photographs of installed packages if none.")
+        str,
+        typer.Option(
+            help="zhang: your images, as for audit; photographs of installed packages if none. smerf: a folder of "
+            "photographs for natural backgrounds."
+        ),
     ] = "",
-    labels: Annotated[Path | None, typer.Option(help="A CSV with columns file and class_index.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="Weights for --model: safetensors or a state dict.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="zhang: a CSV with columns file and class_index.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="zhang: weights for --model, as for audit.")] = None,
     resize: Resize = 0,
+    models: Annotated[
+        Path | None,
+        typer.Option(
+            help="smerf: a folder that `saliometer train` wrote, for conditions whose models do not ship; --scale "
+            "paper trains what it lacks."
+        ),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The study's folder; the same command goes on there.")] = None,
@@ -371,31 +393,36 @@ def reproduce(
 ) -> None:
     """Rerun a paper's experiment and print which of its claims hold.
 
-    `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is the
-    study in earnest. Tables and figures go to the study's folder.
+    - `saliometer reproduce smerf` explains the seven models that ship, in minutes; `--models DIR` adds backgrounds,
+      networks and robust models that you trained, `--scale paper` trains and runs everything;
+    - `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is
+      the study in earnest.
+
+    Tables, figures and a report go to the study's folder.
     """
     from saliometer.pages import written as write_report
     from saliometer.progress import progress
     from saliometer.registry import one_of
-    from saliometer.studies import zhang
     from saliometer.studies._claims import as_json as claims_json
     from saliometer.studies._claims import print_claims
 
-    one_of("study", study, ("zhang",))
-    folder = out or Path("runs") / f"{study}-{scale}"
+    name = one_of("study", study, STUDIES)
+    given = {"model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models}
+    asked = {option: value for option, value in given.items() if option in STUDIES[name]}
+    if strange := [option for option, value in given.items() if value and option not in asked]:
+        raise ValueError(f"the study {name} has no --{strange[0]}: leave it out")
+    folder = out or Path("runs") / f"{name}-{scale}"
+    rerun = importlib.import_module(f"saliometer.studies.{name}").reproduce
     with progress() as watch:
-        found = zhang.reproduce(
-            folder, scale, model=model, images=images, labels=labels, weights=weights, resize=resize, device=device,
-            seed=seed, say=_say, watch=watch,
-        )  # fmt: skip
+        found = rerun(folder, scale, device=device, seed=seed, say=_say, watch=watch, **asked)
     claims, written = found.claims(), [*found.write(), write_report([folder])]
     if as_json:
         print(claims_json(claims))
     else:
         print_claims(claims)
         print("Wrote " + ", ".join(map(str, written)) + ".")
-    for name, why in found.failed.items():
-        _say(f"Failed: {name}: {why}")
+    for failed, why in found.failed.items():
+        _say(f"Failed: {failed}: {why}")
     if found.failed:
         raise typer.Exit(1)
 

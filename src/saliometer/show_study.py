@@ -80,6 +80,6 @@ def _part(folder: Path) -> dict[str, Any]:
 def _claims(folder: Path, parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     if not any(part["finished"] for part in parts):
         return []
-    from saliometer.studies.zhang import opened as opened_study
+    from saliometer.studies._opened import opened as opened_study
 
     return opened_study(folder).claims()

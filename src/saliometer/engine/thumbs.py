@@ -18,11 +18,11 @@ from saliometer.types import Model, Samples
 def keep_scene(run: Run, setting: str, samples: Samples) -> None:
     """The first image of each bucket with its objects, label and explained class."""
     shown = _first_of_each(samples.buckets)
-    pixels = (samples.batch.images[shown].mean(1) * 255).round().byte()  # grey
+    pixels = (samples.batch.images[shown] * 255).round().byte()  # (N, C, H, W)
     _savez(
         run.folder / "thumbs" / setting / "scene.npz",
         shown=np.array(shown),
-        images=pixels.cpu().numpy(),
+        images=_joined(pixels).cpu().numpy(),
         boxes=samples.boxes[shown].cpu().numpy(),
         roles=samples.roles[shown].cpu().numpy(),
         labels=samples.labels[shown].cpu().numpy(),
@@ -30,6 +30,12 @@ def keep_scene(run: Run, setting: str, samples: Samples) -> None:
         buckets=np.array([samples.buckets[i] for i in shown]),
         ids=np.array([samples.ids[i] for i in shown]),
     )
+
+
+def _joined(pixels: Tensor) -> Tensor:
+    """(N, H, W, 3) where the three channels differ, else (N, H, W)."""
+    colour = pixels.shape[1] == 3 and bool((pixels != pixels[:, :1]).any())
+    return pixels.permute(0, 2, 3, 1) if colour else pixels.float().mean(1).round().byte()
 
 
 def keep_thumbnails(run: Run, setting: str, method: str, maps: Tensor) -> None:

@@ -71,6 +71,7 @@ def page(book: "Book") -> str:
             stages=_stages(book),
             ceiling=_ceiling(book),
             drawn={one.id for one in book.figures},
+            folded=_folded(book),
             data=script(_data(book)),
             style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
             vendor=Markup(vendor),
@@ -85,6 +86,15 @@ def _stages(book: "Book") -> dict[str, list[str]]:
     for head in book.heads:
         found.setdefault(head.name, {})[head.stage] = None
     return {name: list(stages) for name, stages in found.items() if len(stages) > 1}
+
+
+def _folded(book: "Book") -> dict[str, list[Any]]:
+    """Groups of figures that are folded away, in the order of their first."""
+    found: dict[str, list[Any]] = {}
+    for one in book.figures:
+        if one.figure.group and not one.definition:
+            found.setdefault(one.figure.group, []).append(one)
+    return found
 
 
 def _ceiling(book: "Book") -> float | None:

@@ -39,7 +39,7 @@ def of_bench(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
             places.append(samples[f"{setting} {scene['ids'][i]}"])
             captions.append(f"{bucket(str(scene['buckets'][i]), run)} (class {label}{explains})")
             outlines.append(_boxes(scene["boxes"][i], scene["roles"][i]))
-    photos = np.concatenate([scene["images"][shown] for _, scene, shown in kept])[..., None]
+    photos = _photos([scene["images"][shown] for _, scene, shown in kept])
     maps = {}
     for method in methods:
         found = [_small(run.thumbnails(setting, method), shown) for setting, _, shown in kept]
@@ -76,6 +76,13 @@ def of_audit(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
         if any(one is not None for one in found):
             maps[method] = _joined(found, [len(shown) for _, shown in kept])
     return Pictures(tuple(places), tuple(captions), np.concatenate(photos), maps, tuple(outlines))
+
+
+def _photos(images: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    """(N, H, W, 1 or 3): a setting's images are kept in grey where they have no colour."""
+    each = [one if one.ndim == 4 else one[..., None] for one in images]
+    channels = max(one.shape[-1] for one in each)
+    return np.concatenate([np.broadcast_to(one, (*one.shape[:3], channels)) for one in each])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The ten-methods study as a book: its claims and figures over the run that explains the label."""
+"""A study as a book; the ten-methods one: its claims and figures over the run that explains the label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from saliometer.engine.run import Run, opened
-from saliometer.report import audit
+from saliometer.report import audit, study_smerf
 from saliometer.report.book import Book
 from saliometer.report.figures import drawn
 from saliometer.studies import zhang
+from saliometer.studies._opened import opened as opened_study
 from saliometer.studies.zhang import Study
 
 TELLING = (23, 9, 25, 1, 2, 24)  # claims that the paper's conclusions rest on, the first of them first
 
 
 def book(folder: Path) -> Book:
-    return of_study(zhang.opened(folder))
+    study = opened_study(folder)
+    return of_study(study) if isinstance(study, Study) else study_smerf.book(study)
 
 
 def of_study(study: Study) -> Book:

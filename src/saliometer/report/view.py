@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from saliometer.engine.run import Run
 from saliometer.report.words import kind
-from saliometer.summary import Scores, Standing, Verdict, standings, verdicts
+from saliometer.summary import RESAMPLES, Scores, Standing, Verdict, standings, verdicts
 
+FEWER = 2_000  # resamples of metrics that no rank rests on
 FLOORS = ("random", "edge")  # controls that an explanation should beat
 
 
@@ -20,14 +21,26 @@ class View:
     run: Run
     rows: pa.Table
     definition: str
+    resamples: int = RESAMPLES
 
     @cached_property
     def primary(self) -> Scores:
-        return Scores(self.rows, "pafl", self.definition)
+        return self.scores("pafl")
 
     @cached_property
     def secondary(self) -> Scores:
-        return Scores(self.rows, "safl", self.definition)
+        return self.scores("safl")
+
+    def scores(self, metric: str) -> Scores:
+        """Made once: several figures draw the same metric."""
+        if metric not in self._made:
+            resamples = self.resamples if metric in ("pafl", "safl") else min(self.resamples, FEWER)
+            self._made[metric] = Scores(self.rows, metric, self.definition, resamples)
+        return self._made[metric]
+
+    @cached_property
+    def _made(self) -> dict[str, Scores]:
+        return {}
 
     @cached_property
     def controls(self) -> list[str]:

@@ -126,9 +126,13 @@ def _study(folder: Path) -> dict[str, str]:
         "created": max((str(run.manifest["created"]) for run in runs), default=_when(folder)),
         "about": f"scale {told['scale']}" + (f", {first['model']} on {first['images']}" if "model" in first else ""),
         "methods": str(max((len(run.manifest["methods"]) for run in runs), default=0)),
-        "images": str(max((int(run.manifest["request"].get("count", 0)) for run in runs), default=0)),
+        "images": str(max(map(_count, runs), default=0)),
         "state": "finished" if runs and done == len(runs) else f"not finished: {done} of {len(runs)} parts",
     }
+
+
+def _count(run: Run) -> int:
+    return int(run.manifest["request"].get("count", sum(run.manifest.get("counts", {}).values())))
 
 
 def _when(folder: Path) -> str:

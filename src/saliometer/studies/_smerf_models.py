@@ -1,15 +1,97 @@
-"""The models of SMERF's other conditions, trained one after the other in one process; plain Python, for a bare GPU."""
+"""The models of SMERF's conditions: which folder has them, and training those that are missing; needs no terminal."""
 
 import argparse
+import shlex
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from saliometer.engine import device as devices
-from saliometer.engine.condition import Condition
+from saliometer.engine import shipped
+from saliometer.engine.condition import PLAIN, Condition
 from saliometer.engine.robust import trained
+from saliometer.studies._smerf_study import CONDITIONS
 from saliometer.tasks.textbox import SETTINGS
+from saliometer.types import Watch
+
+RESTARTS = 3  # fresh trainings until one is accepted
+KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucket")  # of a card, by a study
+
+
+def condition_of(part: str, images: str = "") -> Condition:
+    """The condition of a part of the study, on one's own photographs where they are given."""
+    chosen = CONDITIONS[part] | ({"background": f"natural:{images}"} if part == "natural" and images else {})
+    return Condition(**chosen)
+
+
+def why_missing(condition: Condition, shelf: Path | None) -> str:
+    """Why a folder cannot be benchmarked under a condition, and what to run; '' where all seven settings are there."""
+    told = condition.told().items()
+    options = " ".join(f"--{name}" if value is True else f"--{name} {shlex.quote(value)}" for name, value in told)
+    train = f"`saliometer train textbox {options} --out DIR`, then --models DIR; or --scale paper, which trains them"
+    if shelf is None:
+        return f"its models are trained by {train}"
+    lost = []
+    for setting in SETTINGS:
+        try:
+            shipped.found(setting, shelf, condition)
+        except ValueError as error:
+            if "other photographs" in str(error):
+                return str(error)
+            lost.append(setting)
+    return f"'{shelf}' lacks its models of {', '.join(lost)}: {train}" if lost else ""
+
+
+def lacking(condition: Condition, shelf: Path, seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """(setting, seed) of the models that are not there, or not accepted and not tried often enough."""
+    return [(s, seed) for seed in seeds for s in SETTINGS if not _done(s, seed, condition, shelf)]
+
+
+def _done(setting: str, seed: int, condition: Condition, shelf: Path) -> bool:
+    found: Mapping[int, str] = {}
+    with suppress(ValueError):  # none of that setting
+        found = shipped.found(setting, shelf, condition)
+    if seed not in found or not (shelf / f"{found[seed]}.safetensors").is_file():
+        return False
+    card = shipped.card(setting, shelf, found[seed])
+    return bool(card["accepted"]) or int(card.get("tried", RESTARTS)) >= RESTARTS
+
+
+def train_missing(condition: Condition, shelf: Path, seeds: Sequence[int], device: str, watch: Watch) -> None:
+    """Train what is lacking; the plain models of seed 0 are those that ship."""
+    todo = lacking(condition, shelf, seeds)
+    for number, (setting, seed) in enumerate(todo):
+        if condition == PLAIN and not seed:
+            _copy(setting, shelf)
+            continue
+
+        def told(share: float, text: str, number: int = number) -> None:
+            watch((number + share) / len(todo), f"training {text}")
+
+        trained(setting, shelf, condition=condition, seed=seed, restarts=RESTARTS, device=device, watch=told)
+
+
+def _copy(setting: str, shelf: Path) -> None:
+    shelf.mkdir(parents=True, exist_ok=True)
+    for ending in ("safetensors", "json"):  # the card last: with it, the model is there
+        shutil.copyfile(shipped.FOLDER / f"{setting}.{ending}", shelf / f"{setting}.{ending}")
+
+
+def cards(condition: Condition, shelf: Path) -> dict[str, dict[str, Any]]:
+    """What a study keeps of the models it explains, by the name of their files."""
+    return {stem: {name: card[name] for name in KEPT} for stem, card in _cards(condition, shelf)}
+
+
+def _cards(condition: Condition, shelf: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for setting in SETTINGS:
+        for stem in shipped.found(setting, shelf, condition).values():
+            yield stem, shipped.card(setting, shelf, stem)
+
+
+# The commands of `python -m saliometer.studies.smerf`
 
 
 def _conditions(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +116,7 @@ def train_all(options: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, action="append", help="repeat for several; 0 by default")
     parser.add_argument("--setting", action="append", choices=SETTINGS, help="repeat for several; all by default")
     parser.add_argument("--weights", type=Path, help="ImageNet weights for 'vgg16(frozen=true)'")
-    parser.add_argument("--restarts", type=int, default=3, help="fresh trainings until one is accepted")
+    parser.add_argument("--restarts", type=int, default=RESTARTS, help="fresh trainings until one is accepted")
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--limit", type=int, default=0, help="at most so many training images")
     parser.add_argument("--device", default="auto")

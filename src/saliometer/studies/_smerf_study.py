@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +13,14 @@ import pyarrow.parquet as pq
 
 from saliometer.engine.run import Run
 from saliometer.engine.run import opened as open_run
+from saliometer.files import put
+from saliometer.identifiability import identifiability
+from saliometer.studies._claims import as_json, claims_markdown
+from saliometer.studies._smerf_conditions import judged
+from saliometer.studies._smerf_tables import tables
+from saliometer.summary import Scores
 
-CONDITIONS = {  # part of the study, and the name of its folder -> which models it explains
+CONDITIONS: dict[str, dict[str, Any]] = {  # part of the study, and its folder -> which models it explains
     "black": {},
     "noise": {"background": "noise"},
     "natural": {"background": "natural"},
@@ -31,6 +38,9 @@ class Study:
     folder: Path
     scale: str
     runs: Mapping[str, Run]  # part -> its benchmark, in the order of CONDITIONS; only those with rows
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # part -> models' files -> of their cards
+    missing: Mapping[str, str] = field(default_factory=dict)  # part -> why it was not run
+    failed: Mapping[str, str] = field(default_factory=dict)  # part and method -> message
 
     def rows(self, part: str) -> pa.Table:
         """One condition's, of methods as they are: no other budgets or seeds of theirs."""
@@ -43,21 +53,51 @@ class Study:
         return open_run(path).rows() if (path / "run.json").is_file() else None
 
     @cached_property
+    def told(self) -> Scores | None:
+        """How often a method's maps tell the settings apart, by bucket; None where `identify` was not run."""
+        scores = None if self.identified is None else identifiability(self.identified)
+        return scores if scores and scores.cells else None
+
+    @cached_property
     def sweep(self) -> pa.Table | None:
-        """PIOU with another number of pixels K than the object has: metric `piou`, condition `k(100)`."""
+        """PIOU with another number of pixels K than the object has: metric `piou`, condition `k(100)`.
+
+        Top pixels are exact in every definition, `authors` too, which here is only how a map is read.
+        """
         path = self.folder / SWEEP
         return pq.read_table(path) if path.is_file() else None
+
+    def claims(self) -> list[dict[str, Any]]:
+        """All 29 (smerf.md 7.7)."""
+        return judged(
+            {part: self.rows(part) for part in self.runs}, self.models.get("black", {}), self.missing, self.sweep
+        )
+
+    def write(self) -> list[Path]:
+        """Tables and claims as files in the study's folder."""
+        written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
+        made = tables({part: self.rows(part) for part in self.runs}, self.told, self.sweep)
+        beside = [claim | {"paper": "; ".join(filter(None, (claim["paper"], claim["status"])))} for claim in claims]
+        put(written[0], f"{made}\n\n{claims_markdown(beside)}\n".encode())
+        put(written[1], (as_json(claims) + "\n").encode())
+        return written
 
 
 def opened(folder: Path) -> Study:
     """The study of a folder."""
-    path = folder / "study.json"
+    told = read(folder)
+    there = {part: folder / part for part in CONDITIONS if (folder / part / "run.json").is_file()}
+    runs = {part: open_run(path) for part, path in there.items()}
+    runs = {part: run for part, run in runs.items() if run.finished_any()}
+    return Study(folder, told["scale"], runs, told.get("models", {}), told.get("missing", {}))
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What study.json says."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told: dict[str, Any] = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
             f"no readable study in '{folder}' ({error}): run `saliometer reproduce smerf` first"
         ) from error
-    there = {part: folder / part for part in CONDITIONS if (folder / part / "run.json").is_file()}
-    runs = {part: open_run(path) for part, path in there.items()}
-    return Study(folder, told["scale"], {part: run for part, run in runs.items() if run.finished_any()})
+    return told

@@ -44,11 +44,12 @@ class Figure:
 
     name: str
     title: str
-    of: str  # 'bench': report.view.View; 'audit': engine.judged.Judged; 'zhang': studies.zhang.Study
+    of: str  # 'bench': report.view.View; 'audit': engine.judged.Judged; 'zhang', 'smerf': a study
     order: int
     once: bool  # drawn for the first definition only
     paper: str  # the figure of a paper that it stands for
     draw: Draw
+    group: str = ""  # folded away under these words, with the others of the group
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,13 @@ class Drawn:
 _known: dict[str, Figure] = {}
 
 
-def figure(title: str, *, of: str, order: int, once: bool = False, paper: str = "") -> Callable[[Draw], Draw]:
+def figure(
+    title: str, *, of: str, order: int, once: bool = False, paper: str = "", group: str = ""
+) -> Callable[[Draw], Draw]:
     """Put a function on the page; it gives back None where the rows have nothing to draw."""
 
     def added(draw: Draw) -> Draw:
-        _known[draw.__name__] = Figure(draw.__name__, title, of, order, once, paper, draw)
+        _known[draw.__name__] = Figure(draw.__name__, title, of, order, once, paper, draw, group)
         return draw
 
     return added

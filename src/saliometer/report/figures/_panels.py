@@ -34,7 +34,7 @@ def chart(view: View, panels: Sequence[Panel], told: str, *, title: str = "", ro
     drawn = [one for place, panel in enumerate(kept) for one in _drawn(view, panel, place)]
     looks = {one.name: one.look for panel in kept for one in panel.series}
     entries = list(dict.fromkeys([*looks, *(one["name"] for one in drawn)]))
-    tops = {narrow: 12 + 20 * _lines_of(entries, 330 if narrow else 1000) for narrow in NAMES}
+    tops = {narrow: 12 + 20 * lines_of(entries, 330 if narrow else 1000) for narrow in NAMES}
     option = {
         "tooltip": {"trigger": "axis", "axisPointer": {"type": "shadow"}},
         "legend": {
@@ -53,7 +53,7 @@ def chart(view: View, panels: Sequence[Panel], told: str, *, title: str = "", ro
     return Chart(option, rows, f"{told}: {_best(view, kept[0])}", height, title)
 
 
-def _lines_of(entries: Sequence[str], width: int) -> int:
+def lines_of(entries: Sequence[str], width: int) -> int:
     """How many lines a legend takes, at about 6.5 pixels a letter."""
     lines, used = 1, 0.0
     for entry in entries:
@@ -187,7 +187,7 @@ def _diamonds(one: Series) -> Option:
         "symbol": "diamond",
         "symbolSize": 10,
         "symbolOffset": [0, one.shift],
-        "itemStyle": {"color": "transparent", "borderColor": "@ink", "borderWidth": 1.3},
+        "itemStyle": {"color": "transparent", "borderColor": one.diamond, "borderWidth": 1.3},
         "tooltip": {"show": False},
         "z": 4,
         "data": [[round(100 * value, 1), i] for i, value in found],

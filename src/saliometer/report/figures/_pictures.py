@@ -1,9 +1,10 @@
-"""Thumbnails as small PNGs: images in grey, maps from blue (against the class) over white to red (for it)."""
+"""Thumbnails as small files: images in grey or colour, maps from blue (against the class) to red (for it)."""
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +71,8 @@ def scenes(view: View, setting: str, methods: Sequence[str]) -> list[Scene]:
             label=int(scene["labels"][place]),
             target=int(scene["targets"][place]),
             roles=frozenset(scene["roles"][place].tolist()),
-            image=_png(Image.fromarray(scene["images"][place])),
-            outlines=_outlines(scene["boxes"][place], scene["roles"][place]),
+            image=image_uri(scene["images"][place]),
+            outlines=outlines(scene["boxes"][place].tolist(), scene["roles"][place].tolist()),
             maps=tuple(
                 Map(
                     method,
@@ -107,7 +108,7 @@ def _palette() -> list[int]:
     return [round(float(value)) for shade in zip(*channels, strict=True) for value in shade]
 
 
-def map_png(values: npt.NDArray[np.float16]) -> str:
+def map_png(values: npt.NDArray[np.floating[Any]]) -> str:
     """Colour grows with the square root of the value: much of a map's total can lie in its faint pixels."""
     signed = values.astype(np.float64)
     shades = np.rint(np.sign(signed) * np.sqrt(abs(signed)) * LEVELS).clip(-LEVELS, LEVELS) + LEVELS
@@ -116,24 +117,30 @@ def map_png(values: npt.NDArray[np.float16]) -> str:
     return _png(picture)
 
 
+def image_uri(pixels: npt.NDArray[np.uint8]) -> str:
+    """(H, W) drawn shapes as PNG, (H, W, 3) as JPEG, a third of its size for photographs and noise."""
+    if pixels.ndim == 2:
+        return _png(Image.fromarray(pixels))
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=88, subsampling=0)
+    return _uri("image/jpeg", file.getvalue())
+
+
 def _png(picture: Image.Image) -> str:
     file = io.BytesIO()
     picture.save(file, "PNG", optimize=True)
     return _uri("image/png", file.getvalue())
 
 
-def _outlines(boxes: npt.NDArray[np.int64], roles: npt.NDArray[np.int8]) -> str:
+def outlines(boxes: Sequence[Sequence[int]], roles: Sequence[int]) -> str:
     """Just outside each object's box, so that nothing of it is hidden."""
-    drawn = "".join(_outline(box, STROKES[role]) for box, role in _present(boxes, roles))
+    there = [(box, role) for box, role in zip(boxes, roles, strict=True) if role in STROKES]
+    drawn = "".join(_outline(box, STROKES[role]) for box, role in there)
     text = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" fill="none">{drawn}</svg>'
     return _uri("image/svg+xml", text.encode())
 
 
-def _present(boxes: npt.NDArray[np.int64], roles: npt.NDArray[np.int8]) -> Iterator[tuple[list[int], int]]:
-    yield from ((box, role) for box, role in zip(boxes.tolist(), roles.tolist(), strict=True) if role in STROKES)
-
-
-def _outline(box: list[int], stroke: str) -> str:
+def _outline(box: Sequence[int], stroke: str) -> str:
     top, bottom, left, right = box
     edge = 0.65
     width, height = right - left + 2 * edge, bottom - top + 2 * edge

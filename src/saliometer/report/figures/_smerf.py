@@ -1,14 +1,15 @@
 """What the SMERF figures draw: values of parts of the buckets, method by method, beside those of the paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from saliometer.engine.run import Run
 from saliometer.report.figures import Chart
 from saliometer.report.view import View
-from saliometer.report.words import kind
+from saliometer.report.words import kind, of_another_task
 from saliometer.studies._smerf_paper import NAN, SHORT, stored
 from saliometer.summary import Estimate, Scores
 
@@ -56,13 +57,15 @@ class Series:
     look: str = "dot"  # or 'bar', 'ring', or a digit
     shift: int = 0  # pixels below the middle of the row
     ceiling: float = NAN
+    condition: str = "black"
+    diamond: str = "@ink"  # the colour of the paper's values
 
     @property
     def empty(self) -> bool:
         return all(np.isnan(one.value) for one in self.values)
 
     def rows(self) -> list[dict[str, Any]]:
-        told = {"metric": self.metric, "group": self.group, "join": self.join}
+        told = {"condition": self.condition, "metric": self.metric, "group": self.group, "join": self.join}
         found = [one for one in self.values if not (np.isnan(one.value) and np.isnan(one.paper))]
         return [{"method": one.method, **told, **{key: vars(one)[key] for key in ENDS}} for one in found]
 
@@ -70,23 +73,43 @@ class Series:
 ENDS = ("value", "low", "high", "paper")
 
 
-def series(view: View, scores: Scores, part: Part, name: str, *, join: str = "mean", **look: Any) -> Series:
-    """With whiskers of one standard deviation over buckets for bars, of the 95 % interval for others."""
-    places = part.places(scores)
-    values = [_value(scores, method, places, part.name, join, look.get("look") == "bar") for method in view.methods]
-    oracle = [one.value for one in values if view.role(one.method) == "ceiling"]
-    ceiling = oracle[0] if oracle and scores.metric != "safl" else NAN
-    return Series(name, scores.metric, part.name, join, values, ceiling=ceiling, **look)
+def series(
+    view: View, scores: Scores, part: Part, name: str, *, join: str = "mean", methods: Sequence[str] = (), **look: Any
+) -> Series:
+    """With whiskers of one standard deviation over buckets for bars, of the 95 % interval for others.
+
+    `methods` are the rows of the chart, where another view's stand there.
+    """
+    places, spread, which = part.places(scores), look.get("look") == "bar", condition(view.run)
+    values = [
+        replace(
+            _value(scores, method, places, join, spread), paper=stored(scores.metric, part.name, join, method, which)
+        )
+        if places and method in scores.methods
+        else Value(method, NAN)
+        for method in methods or view.methods
+    ]
+    oracle = [one.value for one in values if kind(one.method) == "oracle"]
+    ceiling = oracle[0] if oracle and scores.metric not in ("safl", "siou") else NAN
+    return Series(name, scores.metric, part.name, join, values, ceiling=ceiling, condition=which, **look)
 
 
-def _value(scores: Scores, method: str, places: list[int], group: str, join: str, spread: bool) -> Value:
-    if not places or method not in scores.methods:
-        return Value(method, NAN)
+def _value(scores: Scores, method: str, places: list[int], join: str, spread: bool) -> Value:
     found = scores.estimate(method, places, JOINS[join])
     if spread:
         deviation = float(scores.means[places, scores.methods.index(method)].std()) if len(places) > 1 else NAN
         found = Estimate(found.value, found.value - deviation, found.value + deviation)
-    return Value(method, found.value, found.low, found.high, stored(scores.metric, group, join, method))
+    return Value(method, found.value, found.low, found.high)
+
+
+def condition(run: Run) -> str:
+    """Which models a run explains, as SMERF's study calls its parts; '' for others, of which the paper says nothing."""
+    request = run.manifest["request"]
+    background, network = kind(request.get("background", "black")), kind(request.get("arch", ""))
+    unusual = [*{background} - {"black"}, *{network} - {""}, *["robust"] * bool(request.get("robust"))]
+    if len(unusual) > 1 or of_another_task(run):
+        return ""
+    return unusual[0] if unusual else "black"
 
 
 def label(method: str) -> str:

@@ -4,9 +4,7 @@ from saliometer.report.figures import Drawing, figure
 from saliometer.report.figures._panels import Panel, chart
 from saliometer.report.figures._smerf import COMPLEX, SIMPLE, about_paper, series
 from saliometer.report.view import View
-from saliometer.summary import Scores
 
-RESAMPLES = 2_000  # no rank rests on them
 NOTE = (
     "PIOU: the overlap of the map's highest pixels, as many as the deciding objects have, with those objects; 100 is a "
     "perfect map. The mean over buckets and the lowest bucket."
@@ -16,7 +14,7 @@ NOTE = (
 @figure("Overlap with what decides", of="bench", order=20, paper="SMERF Figure 2")
 def smerf_2(view: View) -> Drawing | None:
     """Simple reasoning beside complex."""
-    scores = Scores(view.rows, "piou", view.definition, RESAMPLES)
+    scores = view.scores("piou")
     panels = [
         Panel(
             f"PIOU, {part.name}",

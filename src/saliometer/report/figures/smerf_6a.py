@@ -3,7 +3,7 @@
 from typing import Any
 
 from saliometer.report.figures import Drawing, figure
-from saliometer.report.figures._focus import focus
+from saliometer.report.figures._focus import AFL, Pair, focus
 from saliometer.report.figures._smerf import SIMPLE, Part
 from saliometer.report.view import View
 
@@ -17,5 +17,9 @@ PARTS: dict[Part, dict[str, Any]] = {
 
 @figure("Where the attribution goes: simple reasoning", of="bench", order=30, paper="SMERF Figure 6a")
 def smerf_6a(view: View) -> Drawing | None:
+    return simple(view)
+
+
+def simple(view: View, pair: Pair = AFL) -> Drawing | None:
     title = "With and without an object that plays no part"
-    return focus(view, SIMPLE, PARTS, title, "PAFL and SAFL where another object shows, and where not")
+    return focus(view, SIMPLE, PARTS, title, "where another object shows, and where not", pair)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from saliometer.report.figures import Chart, Drawing, figure
-from saliometer.report.figures._panels import NAMES, NARROW, methods_down, names
+from saliometer.report.figures._grid import Cell, Look, grid
 from saliometer.report.view import View
 from saliometer.report.words import question
 from saliometer.summary import Verdict
 
-ROW, TOPS = 32, {False: 34, True: 84}  # settings stand upright on a phone
+ROW, LOOK = 32, Look(("@card", "@primary"))
 NOTE = (
     "Only buckets that show both kinds of object count. 4/6 means: in 4 of 6 such buckets more than half of the "
     "attribution lies on the objects that decide (mean PAFL above 50), a success. A cross means: in more than half of "
@@ -29,10 +29,13 @@ def smerf_7(view: View) -> Drawing | None:
         if setting in view.verdicts.get(method, {})
     }
     rows = [_told(view.methods[row], settings[place], verdict) for (place, row), verdict in found.items()]
-    height = TOPS[True] + 8 + ROW * len(view.methods)
+    cells = [
+        _cell(*place, verdict, f"{view.methods[place[1]]}, {settings[place[0]]}") for place, verdict in found.items()
+    ]
+    height = LOOK.narrow + 8 + ROW * len(view.methods)
     told = f"Buckets in which a method succeeds, {len(view.methods)} methods by {len(settings)} settings"
     asked = "; ".join(f"{s}: {question(s, view.run)}" for s in settings)
-    return Drawing(f"{NOTE}{asked}", [Chart(_option(view, settings, found), rows, told, height)])
+    return Drawing(f"{NOTE}{asked}", [Chart(grid(view, settings, cells, LOOK), rows, told, height)])
 
 
 def _told(method: str, setting: str, verdict: Verdict) -> dict[str, Any]:
@@ -46,42 +49,8 @@ def _fails(verdict: Verdict) -> bool:
     return verdict.failed * 2 > verdict.buckets
 
 
-def _cell(place: int, row: int, verdict: Verdict, name: str) -> dict[str, Any]:
+def _cell(place: int, row: int, verdict: Verdict, name: str) -> Cell:
     said = f"{verdict.succeeded}/{verdict.buckets}"
     told = f"{name}: success in {verdict.succeeded}, failure in {verdict.failed} of {verdict.buckets} buckets"
-    cross = {"formatter": f"{said}\n✕", "color": "@fail", "fontWeight": 700} if _fails(verdict) else {"formatter": said}
-    return {"name": told, "value": [place, row, round(verdict.succeeded / verdict.buckets, 4)], "label": cross}
-
-
-def _option(view: View, settings: list[str], found: dict[tuple[int, int], Verdict]) -> dict[str, Any]:
-    def room(narrow: bool) -> dict[str, Any]:
-        return {
-            "grid": {"left": NAMES[narrow], "right": 8, "top": TOPS[narrow], "bottom": 8},
-            "xAxis": {"axisLabel": {"rotate": 90 if narrow else 0, "interval": 0, "hideOverlap": False}},
-            "yAxis": names(narrow=narrow),
-        }
-
-    wide = room(narrow=False)
-    return {
-        "tooltip": {"formatter": "{b}"},
-        "grid": wide["grid"],
-        "xAxis": {"type": "category", "position": "top", "data": settings, **wide["xAxis"]},
-        "yAxis": methods_down(view) | wide["yAxis"],
-        "visualMap": {
-            "show": False, "min": 0, "max": 1.8, "dimension": 2,  # text is readable on the lower half
-            "inRange": {"color": ["@card", "@primary"]},
-        },
-        "series": [
-            {
-                "type": "heatmap",
-                "name": "success",
-                "label": {"show": True, "color": "@ink", "fontSize": 11, "lineHeight": 12},
-                "itemStyle": {"borderColor": "@rule", "borderWidth": 1},
-                "data": [
-                    _cell(place, row, verdict, f"{view.methods[row]}, {settings[place]}")
-                    for (place, row), verdict in found.items()
-                ],
-            }
-        ],
-        "media": [{"query": {"maxWidth": NARROW}, "option": room(narrow=True)}, {"option": room(narrow=False)}],
-    }  # fmt: skip
+    fails = _fails(verdict)
+    return Cell(place, row, verdict.succeeded / verdict.buckets, f"{said}\n✕" if fails else said, told, "@fail" * fails)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from saliometer.report.figures import Drawing, figure
-from saliometer.report.figures._focus import focus
+from saliometer.report.figures._focus import AFL, Pair, focus
 from saliometer.report.figures._smerf import COMPLEX, Part
 from saliometer.report.view import View
 
@@ -16,5 +16,9 @@ PARTS: dict[Part, dict[str, Any]] = {
 
 @figure("Where the attribution goes: complex reasoning", of="bench", order=60, paper="SMERF Figure 8a")
 def smerf_8a(view: View) -> Drawing | None:
+    return complex_(view)
+
+
+def complex_(view: View, pair: Pair = AFL) -> Drawing | None:
     title = "One model, three kinds of image: a letter with Box1, with Box2, with both"
-    return focus(view, COMPLEX, PARTS, title, "PAFL and SAFL of complex-cr2 by the boxes that show beside a letter")
+    return focus(view, COMPLEX, PARTS, title, "of complex-cr2 by the boxes that show beside a letter", pair)
