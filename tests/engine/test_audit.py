@@ -555,7 +555,7 @@ def test_images_of_other_than_one_or_three_channels_are_shown_grey(tmp_path):
     given = {"methods": ["gradient"], "metrics": ["sparseness"]}
     found = saliometer.audit(net, torch.rand(2, 4, SIDE, SIDE), out=tmp_path, **given)
     assert not found.failed
-    assert "data:image/jpeg" in page(book_of(found.run))
+    assert "data:image/png" in page(book_of(found.run))
 
 
 # What belongs to the caller

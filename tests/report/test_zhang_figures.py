@@ -276,10 +276,12 @@ def test_the_verdict_counts_claims_and_names_the_most_telling_failure():
 
 
 def test_a_study_without_the_labels_run_says_so(tmp_path):
-    (tmp_path / "study.json").write_text(json.dumps({"scale": "smoke", "labelled": True, "pixels": PIXELS}))
+    (tmp_path / "study.json").write_text(
+        json.dumps({"study": "zhang", "scale": "smoke", "labelled": True, "pixels": PIXELS})
+    )
     with pytest.raises(ValueError, match=r"no run 'label'.*saliometer reproduce zhang --scale smoke"):
         report.book(tmp_path)
-    with pytest.raises(ValueError, match=r"no study\.json"):
+    with pytest.raises(ValueError, match="no readable study in"):
         report.book(tmp_path / "other")
 
 
