@@ -23,10 +23,13 @@ RESAMPLES = 10_000
 FEW = 10  # images, below which nothing is settled
 FLOORS = ("random", "edge", "centre")  # controls that never see the model, and that an explanation should beat
 FIDELITY, ROBUSTNESS, COMPLEXITY, LOCATION, PROMISE = "fidelity", "robustness", "complexity", "location", "promise"
+CHANGE = "change"
+BESIDE = ("chance", "consistency", "sensitivity", "discrimination")  # parts that no value is read without
 KINDS = {
     FIDELITY: "does the score follow what the map marks",
     LOCATION: "does the map mark the object",
     ROBUSTNESS: "does the map stay when the image hardly changes",
+    CHANGE: "does the map stay when the prediction stays, and move when it moves",
     COMPLEXITY: "how much of the image does the map mark",
     PROMISE: "does the map keep what its method promises",
 }
@@ -38,6 +41,8 @@ def kind_of(metric: str) -> str:
     entry = _entry(metric)
     if entry is None:
         return PROMISE if metric == "residual" else ""
+    if entry.facts.pairs:
+        return CHANGE
     if entry.facts.needs_truth:
         return LOCATION
     if entry.facts.reexplains:
@@ -63,14 +68,14 @@ def better(metric: str, definition: str = "") -> str:
 
 
 def shown(metric: str) -> bool:
-    """Whether tables show it: a metric's own value, and what chance gives beside it."""
-    return "." not in metric or metric.endswith(".chance")
+    """Whether tables show it: a metric's own value, and what has to stand beside it."""
+    return "." not in metric or metric.partition(".")[2] in BESIDE
 
 
 def is_share(metric: str) -> bool:
     """Whether its values are fractions, which tables print times 100."""
     entry = _entry(metric)
-    if metric == "completeness.passed":
+    if metric == "completeness.passed" or (entry is not None and entry.facts.pairs):
         return True
     if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
         return False

@@ -1,0 +1,68 @@
+"""Structural similarity of maps (N, H, W), many at once on their device (Wang et al., 2004)."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saliometer.cose.inverse import eroded
+
+WINDOW = 5
+
+
+def ssim(
+    maps: Tensor, others: Tensor, valid: Tensor | None = None, *, data_range: float = 1.0, mirrored: bool = False
+) -> Tensor:
+    """(N,) float64: the mean over 5x5 windows inside canvas and mask, with sample covariance; NaN where there is none.
+
+    With `mirrored` and a mask, windows may stick out over the canvas, whose border is mirrored, as scikit-image has it.
+    """
+    mask = torch.ones_like(maps, dtype=torch.bool) if valid is None else valid
+    inside = eroded(mask, WINDOW)
+    if mirrored and valid is not None:
+        maps, others = _mirrored(maps), _mirrored(others)
+    else:
+        inside = inside[:, WINDOW // 2 : -(WINDOW // 2), WINDOW // 2 : -(WINDOW // 2)]
+    if min(maps.shape[-2:]) < WINDOW:
+        return maps.new_full((len(maps),), torch.nan, dtype=torch.float64)
+    similar = _similar(*_moments(maps, others), (0.01 * data_range) ** 2, (0.03 * data_range) ** 2)
+    return _mean(similar, inside)
+
+
+def global_ssim(maps: Tensor, others: Tensor, valid: Tensor | None = None) -> Tensor:
+    """(N,) float64: equation 2 of the paper to the letter: one window, the whole map, with C1 = 0.01 and C2 = 0.03."""
+    mask = torch.ones_like(maps, dtype=torch.bool) if valid is None else valid
+    one, other = (_mean(some.double(), mask) for some in (maps, others))
+    a, b = maps.double() - one[:, None, None], others.double() - other[:, None, None]
+    var, var_other, cov = (_mean(product, mask) for product in (a * a, b * b, a * b))
+    return _similar(one, other, var, var_other, cov, 0.01, 0.03)
+
+
+def _similar(one: Tensor, other: Tensor, var: Tensor, var_other: Tensor, cov: Tensor, c1: float, c2: float) -> Tensor:
+    means = (2 * one * other + c1) / (one.square() + other.square() + c1)
+    return means * ((2 * cov + c2) / (var + var_other + c2))
+
+
+def _moments(maps: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Means, variances and covariance of every window; maps are shifted by their mean, or flat ones lose all digits."""
+    shift, shift_other = (some.mean((1, 2), keepdim=True) for some in (maps, others))
+    a, b = maps - shift, others - shift_other
+    stack = torch.stack((a, b, a * a, b * b, a * b), 1)
+    mean_a, mean_b, aa, bb, ab = F.avg_pool2d(F.avg_pool2d(stack, (WINDOW, 1), 1), (1, WINDOW), 1).unbind(1)
+    count = WINDOW * WINDOW
+    sample = count / (count - 1)
+    var, var_other, cov = aa - mean_a * mean_a, bb - mean_b * mean_b, ab - mean_a * mean_b
+    return mean_a + shift, mean_b + shift_other, sample * var, sample * var_other, sample * cov
+
+
+def _mean(values: Tensor, inside: Tensor) -> Tensor:
+    """(N,) float64; NaN where nothing is inside."""
+    total = values.double().where(inside, 0.0).sum((1, 2))
+    return total / inside.sum((1, 2))
+
+
+def _mirrored(maps: Tensor) -> Tensor:
+    """Two more pixels on every side, the outermost repeated."""
+    for dim in (-2, -1):
+        first, last = maps.narrow(dim, 0, 2), maps.narrow(dim, maps.shape[dim] - 2, 2)
+        maps = torch.cat((first.flip(dim), maps, last.flip(dim)), dim)
+    return maps
