@@ -129,7 +129,7 @@ class Column:
     @cached_property
     def resampled(self) -> Floats:
         """(resamples, methods)."""
-        return _weighted(_drawn(len(self.images)), self.values)
+        return _weighted(drawn(len(self.images)), self.values)
 
     def only(self, images: Sequence[str]) -> "Column":
         """The same on some of the images, in that order."""
@@ -162,10 +162,10 @@ class Column:
             mean = _weighted(np.ones((1, len(self.images))), gaps)[0]
             counts = (~np.isnan(gaps)).sum(0).astype(np.float64)
             if np.isnan(gaps).any():
-                drawn = _weighted(_drawn(len(self.images)), gaps)
+                resampled = _weighted(drawn(len(self.images)), gaps)
             else:  # all on the same images: a difference of means is the mean difference
-                drawn = self.sign * (self.resampled - self.resampled[:, place])
-            self._differences[other] = mean, drawn, counts
+                resampled = self.sign * (self.resampled - self.resampled[:, place])
+            self._differences[other] = mean, resampled, counts
         return self._differences[other]
 
     @cached_property
@@ -181,8 +181,8 @@ class Column:
         pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
         gaps = self.sign * (pair[:, 0] - pair[:, 1])
         won = np.where(np.isnan(gaps), np.nan, (gaps > 0) + 0.5 * (gaps == 0))[:, None]
-        mean, drawn = (_weighted(weights, won)[:, 0] for weights in (np.ones((1, len(won))), _drawn(len(won))))
-        return interval(mean[0], drawn, int((~np.isnan(won)).sum()))
+        mean, resampled = (_weighted(weights, won)[:, 0] for weights in (np.ones((1, len(won))), drawn(len(won))))
+        return interval(mean[0], resampled, int((~np.isnan(won)).sum()))
 
     def ranks(self, methods: Sequence[str]) -> dict[str, int]:
         """Best first; a method shares the rank of its group's leader where their paired interval holds 0."""
@@ -224,7 +224,7 @@ def interval(value: float, resampled: Floats, count: int) -> Estimate:
 
 
 @lru_cache(maxsize=4)
-def _drawn(count: int) -> Floats:
+def drawn(count: int) -> Floats:
     """(resamples, images): how often each image is drawn."""
     rng = np.random.default_rng(fork("bootstrap over images", count))
     resamples = RESAMPLES if count <= 2000 else max(1000, RESAMPLES * 2000 // count)  # memory grows with both

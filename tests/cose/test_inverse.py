@@ -57,10 +57,22 @@ def test_turning_back_is_scikit_images_bilinear_turn(height, width):
     ("number", "share", "after"), [(1, 0.968, 0.951), (5, 0.871, 0.851), (10, 0.834, 0.814), (30, 0.834, 0.814)]
 )
 def test_a_turn_keeps_the_share_of_pixels_that_the_authors_code_keeps(number, share, after):
-    valid = validity("rotate", torch.tensor([number, -number]), torch.zeros(2, 224, 224))
+    valid = validity("rotate", torch.tensor([number, -number]), torch.zeros(2, 224, 224), partly=True)
     assert valid is not None
     assert valid.float().mean((1, 2)).tolist() == pytest.approx([share] * 2, abs=1e-3)
     assert eroded(valid).float().mean((1, 2)).tolist() == pytest.approx([after] * 2, abs=1e-3)
+
+
+def test_unless_asked_no_pixel_counts_that_a_turn_fills_in_part():
+    flat = torch.full((len(TRIED), 60, 61), 0.7)
+    back = undone("rotate", turned(flat[:, None], TRIED)[:, 0], TRIED)
+    whole, partly = (validity("rotate", TRIED, flat, partly=partly) for partly in (False, True))
+    assert whole is not None
+    assert partly is not None
+    torch.testing.assert_close(back[whole], flat[whole], atol=1e-4, rtol=0)
+    assert bool((whole <= partly).all())
+    assert float(back[partly].min()) < 0.1
+    assert float(whole.float().mean()) > 0.78
 
 
 def test_a_translation_keeps_six_sevenths():

@@ -23,24 +23,31 @@ def undone(name: str, maps: Tensor, bins: Tensor) -> Tensor:
     return moved(maps, -shifts(bins, maps.shape[along]), along)
 
 
-def validity(name: str, bins: Tensor, like: Tensor) -> Tensor | None:
+def validity(name: str, bins: Tensor, like: Tensor, *, partly: bool = False) -> Tensor | None:
     """(N, H, W) bool on the device of `like` (N, H, W): pixels that survive the way there and back; None where all do.
 
-    A pixel that a turn fills in part counts, as the authors have it: erosion takes the edge away.
+    With `partly` a pixel counts that a turn fills in part, as in the authors' code; its map is then darker than it was.
     """
     if name.startswith("translate"):
         along = OPERATIONS[name].along
         by = shifts(bins, like.shape[along])
         return moved(moved(torch.ones_like(like), by, along), -by, along) > 0
     if name == "rotate":
-        return turned_back(turned(torch.ones_like(like)[:, None], bins)[:, 0], bins) > 0
+        filled = turned_back(turned(torch.ones_like(like)[:, None], bins)[:, 0], bins)
+        return filled > (0 if partly else 1 - 1e-4)
     return None
 
 
 def eroded(valid: Tensor, window: int = 5) -> Tensor:
     """(N, H, W) bool: pixels whose whole window is valid; beyond the canvas counts as valid."""
-    holes = F.max_pool2d((~valid).float()[:, None], window, stride=1, padding=window // 2)
-    return holes[:, 0] == 0
+    padded = F.pad(valid, [window // 2] * 4, value=True)
+    for dim in (-2, -1):
+        side = padded.shape[dim] - window + 1
+        whole = padded.narrow(dim, 0, side)
+        for start in range(1, window):
+            whole = whole & padded.narrow(dim, start, side)
+        padded = whole
+    return padded
 
 
 def turned_back(maps: Tensor, bins: Tensor) -> Tensor:

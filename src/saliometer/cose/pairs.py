@@ -32,8 +32,8 @@ class Pair:
     def undone(self, maps: Tensor) -> Tensor:
         return undone(self.name, maps, self.bins)
 
-    def valid(self, like: Tensor) -> Tensor | None:
-        return validity(self.name, self.bins, like)
+    def valid(self, like: Tensor, partly: bool = False) -> Tensor | None:
+        return validity(self.name, self.bins, like, partly=partly)
 
     def labels(self, shape: Sequence[int]) -> list[str]:
         """What rows call the pair of each image (..., H, W)."""
