@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -156,9 +157,9 @@ class Cose:
         said += [f"{count} pairs have no similarity: {why}" for why, count in self.undefined.items()]
         return said
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
-        found: dict[str, object] = {"method": self.method, "definition": self.definition, "images": len(self.images)}
+        found: dict[str, Any] = {"method": self.method, "definition": self.definition, "images": len(self.images)}
         for column, name in NAMES.items():
             one = self.estimate(name)
             found[column] = [None if math.isnan(value) else value for value in (one.value, one.low, one.high)]

@@ -176,7 +176,8 @@ def _audit_units(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
     left = sum(unit.stop - unit.start for unit in todo)
-    expected = estimate(list(working.values()), measures, answers, trial, left, paired.again if paired else 0)
+    again = paired.again if paired else 0
+    expected = estimate(list(working.values()), measures, answers, trial, left, again)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)
