@@ -269,7 +269,8 @@ def audit(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="Every method and metric at full defaults but attack_sensitivity; see the estimate first."
+            "--full",
+            help="Every method and metric at full defaults but attack_sensitivity and cose; see the estimate first.",
         ),
     ] = False,
     target: Annotated[

@@ -52,7 +52,8 @@ def show(outcome: "Judged", page: Path | None) -> None:
         for group in _groups(outcome.columns):
             console.print(_table(group, outcome, ranks))
         console.print(f"[dim]{NOTE}[/dim]", highlight=False, soft_wrap=True)
-        _show_pairs(outcome, console.print)
+        for sentence in outcome.pair_sentences():
+            console.print(f"[dim]{sentence}[/dim]", highlight=False, soft_wrap=True)
         _show_costs(outcome, console.print)
     show_end(outcome, page, console)
 
@@ -126,19 +127,6 @@ def _cell(column: Column, method: str, outcome: "Judged") -> str:
     above = judgement.stands(column, method, outcome.controls) == "above"
     text = number(column.metric, found.value)
     return f"{text} ±{number(column.metric, half)}{'*' if above else ' '}" if text != "-" else text
-
-
-def _show_pairs(outcome: "Judged", say: Callable[..., None]) -> None:
-    """What COSE rests on: pairs of each set, which are the same for all methods of a definition."""
-    for one in {one.definition: one for one in outcome.coses}.values():
-        told = one.as_dict()
-        pairs = ", ".join(f"{count:,} {kind}" for kind, count in told["pairs"].items())
-        still = f" {one.still} translations are below one pixel." if one.still else ""
-        say(
-            f"[dim]COSE ({one.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still} Where maps have "
-            "nothing to do with the prediction it is 50 % at most; see docs/cose.md.[/dim]",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
 
 
 def _show_costs(outcome: "Judged", say: Callable[..., None]) -> None:

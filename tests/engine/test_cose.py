@@ -167,6 +167,7 @@ def test_columns_stand_in_the_table_the_report_and_for_machines(whole):
     assert {"cose", "cose.consistency", "cose.sensitivity", "cose.discrimination"} <= shown
     heads = [head.metric for head in book_of(whole.run).heads]
     assert heads[:4] == ["cose", "cose.consistency", "cose.sensitivity", "cose.discrimination"]
+    assert "it is 50 % at most" in book_of(whole.run).note
     told = whole.as_dict()["cose"]
     assert {row["method"] for row in told} >= {"looks", "gradient", *CONTROLS}
     assert json.dumps(told)

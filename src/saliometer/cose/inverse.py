@@ -1,6 +1,7 @@
 """What undoes a geometric operation on maps (N, H, W), and which of their pixels come from the image at all."""
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -61,6 +62,7 @@ def turned_back(maps: Tensor, bins: Tensor) -> Tensor:
     return F.grid_sample(maps[:, None], grid, padding_mode="zeros", align_corners=False)[:, 0]
 
 
+@cache
 def _angles() -> Tensor:
     """(61, 2) float64: the cosine and sine of every bin's angle, exact at right angles."""
     degrees = [ROTATE.magnitude(number) for number in range(-BINS, BINS + 1)]

@@ -20,6 +20,7 @@ class Pair:
 
     name: str
     bins: Tensor  # (N,) int64 on the CPU, -30 to 30 without 0; 0 for an operation without magnitudes
+    draw: int = 0  # which of the operation's draws
 
     @property
     def geometric(self) -> bool:
@@ -54,5 +55,5 @@ def data_pairs(seeds: Tensor, operations: Iterable[str] = OPERATIONS, magnitudes
             continue
         drawn = uniform(seeds, f"cose {name}", 2 * BINS).argsort(dim=1, stable=True)[:, :magnitudes]
         bins = torch.where(drawn < BINS, drawn - BINS, drawn - BINS + 1)  # -30 to -1 and 1 to 30
-        found += [Pair(name, column.contiguous()) for column in bins.unbind(1)]
+        found += [Pair(name, column.contiguous(), draw) for draw, column in enumerate(bins.unbind(1))]
     return found

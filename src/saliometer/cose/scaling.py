@@ -19,7 +19,7 @@ def scaled(maps: Tensor) -> Tensor:
 
 def family_scaled(maps: Tensor, method: str) -> Tensor:
     """As the authors' code does it: by the kind of method, so CAMs by their positive part and LIME not at all."""
-    if "cam" in method.split("_"):
+    if "cam" in method.split("_") and not method.startswith("guided"):
         positive = maps.sum(1).relu()
         flat = positive.flatten(1)
         return _between(positive, flat.amin(1), flat.amax(1))

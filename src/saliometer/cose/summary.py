@@ -157,6 +157,16 @@ class Cose:
         said += [f"{count} pairs have no similarity: {why}" for why, count in self.undefined.items()]
         return said
 
+    def sentence(self) -> str:
+        """What it rests on, and what chance gives; the same for all methods of a definition."""
+        pairs = ", ".join(f"{count:,} {kind}" for kind, count in self.as_dict()["pairs"].items())
+        still = f" {self.still:,} translations are below one pixel." if self.still else ""
+        return (
+            f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still} Where maps have "
+            f"nothing to do with the prediction it is {100 * CHANCE:g} % at most, and a map that tells the label "
+            "wins it: see the controls, and D."
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
         found: dict[str, Any] = {"method": self.method, "definition": self.definition, "images": len(self.images)}

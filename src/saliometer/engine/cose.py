@@ -96,22 +96,22 @@ class Paired:
         own = maps if chunk.on_levels else _explained(method, self.answers, chunk.batch)
         for names, count, fixed in dict.fromkeys(_asked(measure) for measure in self.measures):
             measures = [measure for measure in self.measures if _asked(measure) == (names, count, fixed)]
-            read = [_read(own, method, measure) for measure in measures]
+            firsts = [read(own, method, measure) for measure in measures]
             pairs = chunk.pairs(names, count)
             for pair, changed, others in self._explained_pairs(method, chunk, pairs, fixed):
                 labels = pair.labels(others.shape)
-                for measure, one in zip(measures, read, strict=True):
-                    back = pair.undone(_read(others, method, measure))
+                for measure, one in zip(measures, firsts, strict=True):
+                    back = pair.undone(read(others, method, measure))
                     valid = chunk.valid(pair, partly=_params(measure)["mode"] == "published")
-                    yield Compared(measure.definition, labels, _similarity(measure, one, back, valid), changed)
+                    yield Compared(measure.definition, labels, similarity(measure, one, back, valid), changed)
             for label, answers in self.others.items():
                 predicted = chunk.predicted_by(label)
                 targets = chunk.predicted if fixed else predicted
                 batch = replace(chunk.batch, targets=targets, seeds=_seeds(chunk.batch, label))
                 others = _explained(method, answers, batch)
                 self.answers.passes, answers.passes = self.answers.passes + answers.passes, 0
-                for measure, one in zip(measures, read, strict=True):
-                    scored = _similarity(measure, one, _read(others, method, measure))
+                for measure, one in zip(measures, firsts, strict=True):
+                    scored = similarity(measure, one, read(others, method, measure))
                     yield Compared(measure.definition, [label] * len(own), scored, predicted != chunk.predicted)
 
     def _explained_pairs(
@@ -124,7 +124,7 @@ class Paired:
             images = torch.cat([chunk.input(pair.images(chunk.pixels)) for pair in some])
             predicted = chunk.predictions(some, images)  # (pairs, N)
             targets = chunk.predicted.repeat(len(some)) if fixed else predicted.flatten()
-            seeds = torch.cat([_seeds(chunk.batch, f"{pair.name} {start + k}") for k, pair in enumerate(some)])
+            seeds = torch.cat([_seeds(chunk.batch, f"{pair.name} {pair.draw}") for pair in some])
             found = _explained(method, self.answers, replace(chunk.batch, images=images, targets=targets, seeds=seeds))
             for pair, classes, maps in zip(some, predicted, found.unflatten(0, (len(some), -1)), strict=True):
                 yield pair, classes != chunk.predicted, maps
@@ -228,14 +228,14 @@ def _explained(method: Method, answers: Answers, batch: Batch) -> Tensor:
     return found.maps
 
 
-def _read(maps: Tensor, method: Method, measure: Measure) -> Tensor:
+def read(maps: Tensor, method: Method, measure: Measure) -> Tensor:
     """(N, H, W): as the mode scales them; masks are finished already."""
     if method.entry.facts.mask:
         return finished(maps)
     return family_scaled(maps, method.spec.name) if _params(measure)["mode"] == "published" else scaled(maps)
 
 
-def _similarity(measure: Measure, maps: Tensor, others: Tensor, valid: Tensor | None = None) -> Scored:
+def similarity(measure: Measure, maps: Tensor, others: Tensor, valid: Tensor | None = None) -> Scored:
     params = _params(measure)
     scored: Scored = measure.entry.function(maps, others, valid, mode=params["mode"], similarity=params["similarity"])
     return scored

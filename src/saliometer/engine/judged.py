@@ -35,6 +35,10 @@ class Judged:
         """What the pairs amount to, for each method and definition; empty where cose was not asked for."""
         return cose.coses(self.rows)
 
+    def pair_sentences(self) -> list[str]:
+        """What COSE rests on, one for each definition."""
+        return [one.sentence() for one in {one.definition: one for one in self.coses}.values()]
+
     @property
     def controls(self) -> list[str]:
         return [name for name, facts in self.run.manifest["methods"].items() if facts["control"]]
