@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+
+from saliometer.cose.boxes import box_sums
 
 GEOMETRIC, PHOTOMETRIC = "geometric", "photometric"
 BINS = 30
 SIDE = 224  # the side that translations are given for
-BLUR = (1, 1, 1, 1, 1), (1, 0, 0, 0, 1), (1, 0, 0, 0, 1), (1, 0, 0, 0, 1), (1, 1, 1, 1, 1)
-SMOOTH = (1, 1, 1), (1, 5, 1), (1, 1, 1)
+BLUR, SMOOTH = ((5, 1), (3, -1)), ((3, 1), (1, 4))  # PIL's kernels as squares laid over each other: side, weight
 SMALLEST = 5  # pixels of a side that the kernel of the blur takes
 
 
@@ -137,14 +137,16 @@ def gray(images: Tensor) -> Tensor:
     return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
 
 
-def filtered(images: Tensor, kernel: Sequence[Sequence[int]]) -> Tensor:
+def filtered(images: Tensor, squares: Sequence[tuple[int, int]]) -> Tensor:
     """The weighted mean of the neighbours; where the kernel would look outside, the image stays as it is."""
-    edge, total = len(kernel) // 2, sum(map(sum, kernel))
-    weights = torch.tensor(kernel, dtype=torch.float32, device=images.device)[None, None]
-    sums = F.conv2d(images.to(torch.float32).flatten(0, 1)[:, None], weights)  # whole numbers, so exact
-    inner = torch.div(2 * sums + total, 2 * total, rounding_mode="floor").to(torch.uint8)
+    edge, total = squares[0][0] // 2, sum(side * side * weight for side, weight in squares)
+    levels = images.to(torch.int16)
+    sums = box_sums(levels, squares[0][0]) * squares[0][1]
+    for side, weight in squares[1:]:
+        cut = edge - side // 2
+        sums += weight * box_sums(levels[..., cut:-cut, cut:-cut], side)
     found = images.clone()
-    found[..., edge:-edge, edge:-edge] = inner.view(*images.shape[:2], *inner.shape[-2:])
+    found[..., edge:-edge, edge:-edge] = (sums.to(torch.float32) * (1 / total) + 0.5).to(torch.uint8)
     return found
 
 
@@ -199,8 +201,8 @@ OPERATIONS = {
         Operation("sharpness", PHOTOMETRIC, 0.99, _enhanced(sharpness)),
         Operation("auto_contrast", PHOTOMETRIC, 0.0, _fixed_one(auto_contrast)),
         Operation("equalize", PHOTOMETRIC, 0.0, _fixed_one(equalize)),
-        Operation("blur", PHOTOMETRIC, 0.0, _fixed_one(partial(filtered, kernel=BLUR))),
-        Operation("smooth", PHOTOMETRIC, 0.0, _fixed_one(partial(filtered, kernel=SMOOTH))),
+        Operation("blur", PHOTOMETRIC, 0.0, _fixed_one(partial(filtered, squares=BLUR))),
+        Operation("smooth", PHOTOMETRIC, 0.0, _fixed_one(partial(filtered, squares=SMOOTH))),
     )
 }
 
