@@ -63,7 +63,7 @@ METRIC_PAGE = (ROOT / "docs" / "metrics.md").read_text()
 AUDIT_PAGE = (ROOT / "docs" / "audit.md").read_text()
 QUANTUS_PAGE = (ROOT / "docs" / "quantus.md").read_text()
 BATTERY = [name for name, entry in registry.metrics.items() if entry.facts.reads]
-KNOWN = [name for name in registry.metrics if name not in BATTERY]
+KNOWN = [name for name, entry in registry.metrics.items() if not (entry.facts.reads or entry.facts.pairs)]
 
 
 def section(page: str, heading: str) -> str:

@@ -11,7 +11,7 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "files"}
+CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"}
 ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
@@ -23,6 +23,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "perturb": {"registry", "seeds", "types"},
     "maps": {"registry", "seeds", "types"},
     "transforms": {"registry", "seeds"},
+    "cose": {"registry", "seeds", "judgement", "summary"},
     "images": {"registry"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
@@ -33,7 +34,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "engine": ENGINE | {"summary", "judgement", "identifiability", "__version__"},
     "studies": {*ENGINE, "summary", "judgement", "identifiability", "photos"},
     "report": {  # a study's figures draw what the study knows; nothing here knows a model
-        *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress"),
+        *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress", "cose"),
         *("studies", "__version__"),
     },
 }

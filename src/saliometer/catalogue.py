@@ -67,11 +67,15 @@ def metric_groups() -> dict[str, str]:
 def metric_group(entry: Entry) -> str:
     from saliometer.judgement import kind_of
 
-    return KNOWN if not entry.facts.reads else DESCRIPTION if entry.facts.descriptive else kind_of(entry.name)
+    if not (entry.facts.reads or entry.facts.pairs):
+        return KNOWN
+    return DESCRIPTION if entry.facts.descriptive else kind_of(entry.name)
 
 
 def definitions(entry: Entry) -> tuple[str, ...]:
     """The named definitions of a metric, the default first."""
+    if entry.facts.pairs:
+        return tuple(sys.modules[entry.function.__module__].MODES)
     if not entry.facts.reads:
         return entry.facts.definitions
     held: tuple[str, ...] = getattr(sys.modules[entry.function.__module__], "DEFINITIONS", ())
@@ -87,7 +91,7 @@ def definition_in_rows(entry: Entry) -> str:
 
 def passes(entry: Entry) -> int:
     """For one image by default; metrics of known objects look at the map alone, controls at no model."""
-    free = entry.facts.control or (entry.facts.better and not entry.facts.reads)
+    free = entry.facts.control or (entry.facts.better and not (entry.facts.reads or entry.facts.pairs))
     return 0 if free else entry.facts.passes
 
 
@@ -141,7 +145,7 @@ def _described(kind: str, entry: Entry) -> dict[str, Any]:
             "reads": facts.reads,
             "parameters": entry.parameters,
             "definitions": definitions(entry),
-            "definition": definition_in_rows(entry) if facts.reads else definitions(entry)[0],
+            "definition": definition_in_rows(entry) if facts.reads or facts.pairs else definitions(entry)[0],
             "regions": facts.regions,
             "parts": dict(facts.parts),
             "random": facts.random,
@@ -214,7 +218,11 @@ def _about_metric(entry: Entry) -> dict[str, str]:
     said["passes"] = f"about {passes(entry):,} an image"
     if facts.reexplains:
         said["passes"] += ", as many times those of the method, which it calls again"
-    if not facts.reads:
+    if facts.pairs:
+        said["passes"] += (
+            " times those of the method, which explains 59 changed images and models; 49 without checkpoints"
+        )
+    elif not facts.reads:
         said["needs"] = "objects and their roles, as the tasks of `saliometer bench` have them"
     elif facts.needs_truth:
         said["needs"] = "masks or boxes"
@@ -222,7 +230,11 @@ def _about_metric(entry: Entry) -> dict[str, str]:
     said["regions"] = ", ".join(facts.regions)
     said["parts"] = ", ".join(f"{entry.name}.{part} ({better or 'beside it'})" for part, better in facts.parts.items())
     said["random"] = "its draws follow the image's seed, the same for every method" if facts.random else ""
-    if facts.reads:
+    if facts.pairs:
+        said["in rows"] = definition_in_rows(entry)
+        said |= dict(zip(MAPS, facts.degenerate, strict=True))
+        said["NaN"] = "no pair of a kind, or consistency at or below 0: no value, and the audit says why"
+    elif facts.reads:
         said["reads"] = f"{facts.reads}: {READS[facts.reads]}"
         said["in rows"] = definition_in_rows(entry)
         said |= {kind: what for kind, what in zip(MAPS, facts.degenerate, strict=True) if what}

@@ -274,7 +274,8 @@ def audit(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="Every method and metric at full defaults but attack_sensitivity; see the estimate first."
+            "--full",
+            help="Every method and metric at full defaults but attack_sensitivity and cose; see the estimate first.",
         ),
     ] = False,
     target: Annotated[
@@ -293,6 +294,13 @@ def audit(
         typer.Option(
             help="NAME=file.npz with `maps` (N, H, W) at the model's input size, and `ids` (file names) if in another "
             "order."
+        ),
+    ] = [],  # noqa: B006
+    checkpoints: Annotated[
+        list[str],
+        typer.Option(
+            help="For cose: checkpoints of the model's training, a folder, file or pattern; repeat for several. Read "
+            "without running code."
         ),
     ] = [],  # noqa: B006
     weights: Annotated[
@@ -334,7 +342,8 @@ def audit(
     with progress() as watch:
         outcome = run_audit(
             model, images, labels, methods=method, metrics=metric, target=target, full=full, preset=preset,
-            normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks, weights=weights,
+            normalisations=normalisation, constant=constant, maps=_named_files(maps), masks=masks,
+            checkpoints=checkpoints or None, weights=weights,
             mean=_numbers("mean", mean), std=_numbers("std", std), size=size, resize=resize, classes=classes,
             output=output, multilabel=multilabel, limit=limit, seed=seed, device=device, batch_size=batch_size,
             memory=memory, out=out, watch=watch, tell=lambda *about: _say(announce(*about)),

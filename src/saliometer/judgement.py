@@ -23,10 +23,13 @@ RESAMPLES = 10_000
 FEW = 10  # images, below which nothing is settled
 FLOORS = ("random", "edge", "centre")  # controls that never see the model, and that an explanation should beat
 FIDELITY, ROBUSTNESS, COMPLEXITY, LOCATION, PROMISE = "fidelity", "robustness", "complexity", "location", "promise"
+CHANGE = "change"
+BESIDE = ("chance", "consistency", "sensitivity", "discrimination")  # parts that no value is read without
 KINDS = {
     FIDELITY: "does the score follow what the map marks",
     LOCATION: "does the map mark the object",
     ROBUSTNESS: "does the map stay when the image hardly changes",
+    CHANGE: "does the map stay when the prediction stays, and move when it moves",
     COMPLEXITY: "how much of the image does the map mark",
     PROMISE: "does the map keep what its method promises",
 }
@@ -38,6 +41,8 @@ def kind_of(metric: str) -> str:
     entry = _entry(metric)
     if entry is None:
         return PROMISE if metric == "residual" else ""
+    if entry.facts.pairs:
+        return CHANGE
     if entry.facts.needs_truth:
         return LOCATION
     if entry.facts.reexplains:
@@ -63,14 +68,14 @@ def better(metric: str, definition: str = "") -> str:
 
 
 def shown(metric: str) -> bool:
-    """Whether tables show it: a metric's own value, and what chance gives beside it."""
-    return "." not in metric or metric.endswith(".chance")
+    """Whether tables show it: a metric's own value, and what has to stand beside it."""
+    return "." not in metric or metric.partition(".")[2] in BESIDE
 
 
 def is_share(metric: str) -> bool:
     """Whether its values are fractions, which tables print times 100."""
     entry = _entry(metric)
-    if metric == "completeness.passed":
+    if metric == "completeness.passed" or (entry is not None and entry.facts.pairs):
         return True
     if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
         return False
@@ -124,7 +129,7 @@ class Column:
     @cached_property
     def resampled(self) -> Floats:
         """(resamples, methods)."""
-        return _weighted(_drawn(len(self.images)), self.values)
+        return _weighted(drawn(len(self.images)), self.values)
 
     def only(self, images: Sequence[str]) -> "Column":
         """The same on some of the images, in that order."""
@@ -157,10 +162,10 @@ class Column:
             mean = _weighted(np.ones((1, len(self.images))), gaps)[0]
             counts = (~np.isnan(gaps)).sum(0).astype(np.float64)
             if np.isnan(gaps).any():
-                drawn = _weighted(_drawn(len(self.images)), gaps)
+                resampled = _weighted(drawn(len(self.images)), gaps)
             else:  # all on the same images: a difference of means is the mean difference
-                drawn = self.sign * (self.resampled - self.resampled[:, place])
-            self._differences[other] = mean, drawn, counts
+                resampled = self.sign * (self.resampled - self.resampled[:, place])
+            self._differences[other] = mean, resampled, counts
         return self._differences[other]
 
     @cached_property
@@ -176,8 +181,8 @@ class Column:
         pair = self.values[:, [self.methods.index(one), self.methods.index(other)]]
         gaps = self.sign * (pair[:, 0] - pair[:, 1])
         won = np.where(np.isnan(gaps), np.nan, (gaps > 0) + 0.5 * (gaps == 0))[:, None]
-        mean, drawn = (_weighted(weights, won)[:, 0] for weights in (np.ones((1, len(won))), _drawn(len(won))))
-        return interval(mean[0], drawn, int((~np.isnan(won)).sum()))
+        mean, resampled = (_weighted(weights, won)[:, 0] for weights in (np.ones((1, len(won))), drawn(len(won))))
+        return interval(mean[0], resampled, int((~np.isnan(won)).sum()))
 
     def ranks(self, methods: Sequence[str]) -> dict[str, int]:
         """Best first; a method shares the rank of its group's leader where their paired interval holds 0."""
@@ -219,7 +224,7 @@ def interval(value: float, resampled: Floats, count: int) -> Estimate:
 
 
 @lru_cache(maxsize=4)
-def _drawn(count: int) -> Floats:
+def drawn(count: int) -> Floats:
     """(resamples, images): how often each image is drawn."""
     rng = np.random.default_rng(fork("bootstrap over images", count))
     resamples = RESAMPLES if count <= 2000 else max(1000, RESAMPLES * 2000 // count)  # memory grows with both

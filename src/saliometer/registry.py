@@ -45,6 +45,7 @@ class Facts:
     parts: Mapping[str, str] = field(default_factory=dict)  # beside its value -> 'higher', 'lower' or '' if neither is
     flat: bool = False  # a metric of scaled maps that has a value for constant ones: ones, or zeros where they are 0
     reexplains: bool = False  # a metric that calls the method again
+    pairs: bool = False  # a metric of pairs of maps, of changed images or models; its value is made of all pairs
     descriptive: bool = False  # a metric that says what an image or map is like, not how good it is
     degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric

@@ -36,6 +36,12 @@ def block(
     return pa.table([column(name) for name in COLUMNS], schema=SCHEMA)
 
 
+def with_conditions(rows: pa.Table, conditions: Sequence[str]) -> pa.Table:
+    """The same rows, each with its own condition."""
+    column = pa.array(list(conditions), pa.string()).dictionary_encode()
+    return rows.set_column(COLUMNS.index("condition"), SCHEMA.field("condition"), column)
+
+
 def write(path: Path, blocks: Iterable[pa.Table]) -> None:
     """All blocks as one Parquet file."""
     sink = pa.BufferOutputStream()

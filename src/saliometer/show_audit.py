@@ -31,6 +31,7 @@ SHORT = {
     "sparseness": "sparse", "complexity": "compl", "max_sensitivity": "MS", "avg_sensitivity": "AS",
     "local_accuracy": "LA", "monotonicity": "mono", "completeness": "complete", "effective_complexity": "EC",
     "sufficiency": "suff", "necessity": "nec", "pointing_game": "point", "infidelity": "infid",
+    "cose": "COSE", "cose.consistency": "consist", "cose.sensitivity": "sensit", "cose.discrimination": "D",
     "faithfulness_correlation": "faith", "attack_sensitivity": "attack", "residual": "resid",
 }  # fmt: skip
 
@@ -51,6 +52,8 @@ def show(outcome: "Judged", page: Path | None) -> None:
         for group in _groups(outcome.columns):
             console.print(_table(group, outcome, ranks))
         console.print(f"[dim]{NOTE}[/dim]", highlight=False, soft_wrap=True)
+        for sentence in outcome.pair_sentences():
+            console.print(f"[dim]{sentence}[/dim]", highlight=False, soft_wrap=True)
         _show_costs(outcome, console.print)
     show_end(outcome, page, console)
 

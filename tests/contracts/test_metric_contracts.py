@@ -14,7 +14,7 @@ from saliometer.tasks.textbox import textbox
 from saliometer.types import NEITHER, PRIMARY, SECONDARY, Batch, Samples
 from toys import CPU, model_of, small_cnn
 
-METRICS = [name for name, entry in registry.metrics.items() if not entry.facts.reads]
+METRICS = [name for name, entry in registry.metrics.items() if not (entry.facts.reads or entry.facts.pairs)]
 TRUTHFUL = [name for name in METRICS if registry.metrics[name].facts.needs_truth]
 CASES = [(name, definition) for name in TRUTHFUL for definition in registry.metrics[name].facts.definitions]
 SAMPLES = textbox("complex-cr2", count=20)

@@ -125,7 +125,7 @@ def test_a_run_that_goes_on_is_estimated_by_what_is_left(tmp_path, monkeypatch):
     counts = []
 
     def counted(*given):
-        counts.append((len(given[0]), given[-1]))
+        counts.append((len(given[0]), given[4]))
         return estimate(*given)
 
     monkeypatch.setattr(audit_module, "estimate", counted)

@@ -30,6 +30,9 @@ from saliometer.engine.asked import (
 from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
+from saliometer.engine.checkpoints import Checkpoints
+from saliometer.engine.cose import Paired, Rows
+from saliometer.engine.cose import check as check_pairs
 from saliometer.engine.estimate import Estimate, estimate, try_parameters
 from saliometer.engine.judged import Judged
 from saliometer.engine.own import OwnMethod
@@ -64,6 +67,7 @@ def audit(
     maps: Mapping[str, Path | str] | None = None,
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
+    checkpoints: Checkpoints | None = None,
     remembered: Memory | None = None,
     weights: Path | str | None = None,
     mean: float | Sequence[float] | None = None,
@@ -90,7 +94,8 @@ def audit(
     takes them, a DataLoader, or a place (folder, CSV, data set). `target` is the class that is explained and scored:
     predicted, label, or the least probable. `references` are images that methods may compare with, the images
     themselves by default; `remembered` lets audits of other targets on the same images share passes. `masks` say where
-    the object is, for pointing_game and iou. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
+    the object is, for pointing_game and iou. `checkpoints` are other states of the model's training for cose: state
+    dicts, files, folders or patterns. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
     Without `controls` only those asked for come along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
@@ -108,14 +113,24 @@ def audit(
         str(facts["name"]), source.name, len(source), tuple(dict.fromkeys(asked)), tuple(dict.fromkeys(normalisations)),
         constant, target, seed, source.condition, pictures,
     )  # fmt: skip
-    measures = request.measures()
+    asked_for = request.measures()
+    measures, of_pairs = ([one for one in asked_for if one.entry.facts.pairs == pairs] for pairs in (False, True))
     check_measures(measures, source)
+    if checkpoints is not None and not of_pairs:
+        raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
     ready = model_ready(loaded, source, multilabel, place)
     source = check_labels(source, int(facts["classes"]), facts, target)
     given = [Made.read(free(label), Path(path), source) for label, path in (maps or {}).items()]
     first = source.samples(0, min(UNIT, len(source)), seed, place)
     trial = replace(first, batch=replace(first.batch, references=first.batch.images))
     try_parameters(measures, ready, trial, int(facts["classes"]))
+    room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
+    answers = Answers(ready, place, room, align=min(ALIGN, room))
+    paired = None
+    if of_pairs:
+        check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)
+        paired = Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]))
+        facts["warnings"] = [*facts["warnings"], *paired.said]
     fixed = {
         "images": source.fingerprint,
         "weights": facts["sha256"],
@@ -124,23 +139,24 @@ def audit(
         "output": [facts.get("output", "logit"), ready.link],
         "references": "" if references is None else mark_of(references.detach().float()),
         **source.truth_mark,
+        **({"models": paired.marks} if paired else {}),
     }
     folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
     fixed["unit"] = begun(folder).get("unit", UNIT if place.type == "cpu" else UNIT_CUDA)
     run = Run(folder, request.manifest, fixed)
-    every: list[Method | Made] = [*chosen, *given]
+    every: list[Method | Made] = [*chosen, *given, *(paired.controls if paired and controls else [])]
     _enlist(run, every, facts, source)
-    room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
-    answers = Answers(ready, place, room, align=min(ALIGN, room))
     outcome = Judged(run, [one.label for one in every])
-    for one, measure in product(given, measures):
-        if measure.entry.facts.reexplains:
+    for one, measure in product(given, asked_for):
+        if measure.entry.facts.reexplains or measure.entry.facts.pairs:
             why = "it calls the method again, and there are only maps"
             outcome.left_out[f"{one.label}, {measure.entry.name}"] = why
     units = request.units(fixed["unit"])
     todo = {unit: wanted for unit in units if (wanted := [one for one in every if _open(run, unit, one)])}
     if todo:
-        _audit_units(request, run, todo, answers, source, measures, outcome, references, remembered, tell, watch)
+        _audit_units(
+            request, run, todo, answers, source, measures, paired, outcome, references, remembered, tell, watch
+        )  # fmt: skip
     return outcome
 
 
@@ -151,8 +167,8 @@ def _open(run: Run, unit: Unit, method: Method | Made) -> bool:
 
 def _audit_units(
     request: Request, run: Run, todo: Mapping[Unit, Sequence[Method | Made]], answers: Answers, source: Source,
-    measures: Sequence[Measure], outcome: Judged, references: Tensor | None, memory: Memory | None,
-    tell: Callable[[Estimate, Source, int], None], watch: Watch,
+    measures: Sequence[Measure], paired: Paired | None, outcome: Judged, references: Tensor | None,
+    memory: Memory | None, tell: Callable[[Estimate, Source, int], None], watch: Watch,
 ) -> None:  # fmt: skip
     working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
     begin = next(iter(todo))
@@ -160,7 +176,8 @@ def _audit_units(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
     left = sum(unit.stop - unit.start for unit in todo)
-    expected = estimate(list(working.values()), measures, answers, trial, left)
+    again = paired.again if paired else 0
+    expected = estimate(list(working.values()), measures, answers, trial, left, again)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)
@@ -189,7 +206,7 @@ def _audit_units(
                 watch(done + share * min(1.0, answers.passes / each), f"{answers.doing}")
 
             answers.watch = told
-            _one_method(request, run, unit, one, samples, shelf, measures, outcome)
+            _one_method(request, run, unit, one, samples, shelf, measures, paired, outcome)
             done += share
             run.manifest["passes"] += answers.passes
             run.keep()
@@ -212,7 +229,7 @@ def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:
 
 def _one_method(
     request: Request, run: Run, unit: Unit, method: Method | Made, samples: Samples, shelf: Shelf,
-    measures: Sequence[Measure], outcome: Judged,
+    measures: Sequence[Measure], paired: Paired | None, outcome: Judged,
 ) -> None:  # fmt: skip
     """Explain one chunk, judge the maps, keep rows; with the rows the chunk is finished."""
     timed = Timer(shelf.answers)
@@ -237,6 +254,7 @@ def _one_method(
     subject = method if isinstance(method, Method) else method.as_method()
     broken: list[str] = []
     fitting = [one for one in measures if not (made_elsewhere and one.entry.facts.reexplains)]
+    fitting = [] if paired and method in paired.controls else fitting
     for measure, scored, cost in measured(fitting, subject, found.maps, samples, shelf, said):
         metric = measure.entry.name
         if isinstance(scored, Failure):
@@ -249,6 +267,17 @@ def _one_method(
         for one in scored:
             blocks.append(_block(constant, one.metric, one.definition, samples, one.values, one.notes))
         costs[f"{metric} {measure.definition}"] = cost
+    if paired and isinstance(method, Method):
+        timed = Timer(shelf.answers)
+        try:
+            blocks += _pair_blocks(constant, samples, paired.rows(method, found.maps, samples))
+            costs["cose"] = timed.cost()
+        except MemoryError:
+            raise
+        except Exception as error:
+            failed = Failure.of(error)
+            outcome.failed.setdefault(f"{method.label}, cose", failed.message)
+            broken.append(f"cose: {failed.traceback}")
     blocks += [_cost_block(constant, unit, what, cost) for what, cost in costs.items()]
     if broken:
         put(run.failure(unit, method.label), "\n".join(broken).encode())
@@ -277,6 +306,29 @@ def _block(
 ) -> Any:
     named = {**constant, "metric": metric, "definition": definition}
     return results.block(named, samples.ids, samples.buckets, np.asarray(values.cpu(), dtype=np.float64), notes)
+
+
+def _pair_blocks(constant: Mapping[str, str], samples: Samples, rows: Sequence[Rows]) -> list[Any]:
+    """One block for each definition and set; the condition says what was changed."""
+    found = []
+    for definition, metric in dict.fromkeys((one.definition, metric) for one in rows for metric in one.metrics):
+        held = [
+            (condition, place, value, note)
+            for one in rows
+            if one.definition == definition
+            for place, (name, condition, value, note) in enumerate(
+                zip(one.metrics, one.conditions, one.values, one.notes, strict=True)
+            )
+            if name == metric
+        ]
+        conditions, places, values, notes = map(list, zip(*held, strict=True))
+        named = {**constant, "metric": metric, "definition": definition}
+        ids, buckets = ([some[place] for place in places] for some in (samples.ids, samples.buckets))
+        block = results.block(named, ids, buckets, np.array(values, np.float64), notes)
+        before = constant["condition"]
+        words = [" ".join(filter(None, (before, condition))) for condition in conditions]
+        found.append(results.with_conditions(block, words))
+    return found
 
 
 def _cost_block(constant: Mapping[str, str], unit: Unit, what: str, cost: Cost) -> Any:

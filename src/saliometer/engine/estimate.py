@@ -26,11 +26,12 @@ class Estimate:
 
 
 def estimate(
-    methods: Sequence[Method], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int
-) -> Estimate:
-    """For so many images, each explained by every method and scored by every measure."""
+    methods: Sequence[Method], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int,
+    again: int = 0,
+) -> Estimate:  # fmt: skip
+    """For so many images, each explained by every method, `again` so many times, and scored by every measure."""
     forward, both = _pace(answers, samples)
-    counted = Counting(answers.classes(samples.batch.images[:1]), len(samples))
+    counted = Counting(answers.classes(samples.batch.images[:1]), len(samples), again=again)
     for measure in measures:
         counted.count(measure, answers.model, samples)
     seconds, passes = {}, {}
@@ -38,7 +39,7 @@ def estimate(
         own = cost(method) * (1 + counted.again)
         seconds[method.label] = own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
         passes[method.label] = own + counted.about_maps
-    once = counted.about_images
+    once = counted.about_images + again  # what every copy is predicted as
     return Estimate(
         images * (sum(seconds.values()) + once * forward), round(sum(passes.values()) + once), seconds, passes
     )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saliometer import judgement
+from saliometer.cose import summary as cose
 from saliometer.engine.run import Run
 from saliometer.judgement import Column
 
@@ -28,7 +29,16 @@ class Judged:
 
     @cached_property
     def columns(self) -> list[Column]:
-        return judgement.columns(self.rows)
+        return judgement.columns(self.rows) + cose.columns(self.coses)
+
+    @cached_property
+    def coses(self) -> list[cose.Cose]:
+        """What the pairs amount to, for each method and definition; empty where cose was not asked for."""
+        return cose.coses(self.rows)
+
+    def pair_sentences(self) -> list[str]:
+        """What COSE rests on, one for each definition."""
+        return [one.sentence() for one in {one.definition: one for one in self.coses}.values()]
 
     @property
     def controls(self) -> list[str]:
@@ -55,6 +65,11 @@ class Judged:
             for method in column.methods:
                 if "." not in column.metric and (count := column.undefined(method)) and method not in self.controls:
                     said.append(f"{column.metric} of {method} is undefined for {count} of {len(column.images)} images")
+        reasons: dict[str, list[str]] = {}
+        for one in self.coses:
+            for why in one.reasons() if one.method not in self.controls else ():
+                reasons.setdefault(why, []).append(one.method)
+        said += [f"cose of {', '.join(dict.fromkeys(methods))}: {why}" for why, methods in reasons.items()]
         said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
         return said
 
@@ -93,6 +108,7 @@ class Judged:
                 )  # fmt: skip
         return {
             "run": str(self.run.folder), "verdict": self.verdict(), "methods": self.methods, "table": table,
+            "cose": [one.as_dict() for one in self.coses],
             "costs": self.costs(), "failed": self.failed, "left_out": self.left_out, "warnings": self.problems(),
         }  # fmt: skip
 

@@ -61,7 +61,7 @@ def book(run: Run) -> Book:
         samples=[Sample(image) for image in images],
         pictures=pictures.of_audit(run, methods, places),
         provenance=facts.audit_provenance(run),
-        note=NOTE,
+        note=" ".join((NOTE, *judged.pair_sentences())),
         banner=facts.unfinished(run),
         lost=[m for m in run.manifest["methods"] if m not in methods],
         figures=drawn("audit", judged),

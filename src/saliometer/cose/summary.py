@@ -1,0 +1,249 @@
+"""COSE from rows: consistency, sensitivity and what is made of them, with intervals over images, not pairs.
+
+A row `cose.unchanged` or `cose.changed` is the similarity of one pair, its condition the change; `cose.correct` says
+whether the model is right on the image itself. Everything here is made of such rows alone.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saliometer.cose.operations import GEOMETRIC, OPERATIONS, PHOTOMETRIC, SIDE
+from saliometer.judgement import Column, Floats, drawn, interval
+from saliometer.registry import Spec
+from saliometer.summary import Estimate
+
+CHANCE = 0.5  # the most that COSE can be where similarity has nothing to do with the prediction: 2 c (1 - c)
+UNCHANGED, CHANGED, CORRECT = "cose.unchanged", "cose.changed", "cose.correct"
+RANDOM, CHECKPOINT = "random_model", "checkpoint"
+DATA, MODELS = (GEOMETRIC, PHOTOMETRIC), (RANDOM, CHECKPOINT)
+NAMES = {  # a column -> what it is of the Sets
+    "cose": "harmonic", "cose.consistency": "consistency", "cose.sensitivity": "sensitivity",
+    "cose.discrimination": "discrimination", "cose.geometric_mean": "geometric",
+    "cose.sensitivity_geometric": "sensitivity_geometric", "cose.sensitivity_photometric": "sensitivity_photometric",
+    "cose.sensitivity_model": "sensitivity_model",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)  # rows have many of the same
+def group_of(condition: str) -> str:
+    """geometric, photometric, random_model or checkpoint."""
+    name = Spec.parse(condition).name
+    return OPERATIONS[name].kind if name in OPERATIONS else name
+
+
+@lru_cache(maxsize=4096)
+def unmoved(condition: str) -> bool:
+    """Whether it is a translation too small to move a small image by a pixel."""
+    params = dict(Spec.parse(condition).params)
+    return "side" in params and abs(float(params["magnitude"])) * float(params["side"]) / SIDE < 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Sums of similarities and numbers of pairs, by set and image or resample: (..., images) or (resamples,)."""
+
+    sums: dict[tuple[str, str], Floats]  # (cose.unchanged or cose.changed, group) -> sums of similarities
+    counts: dict[tuple[str, str], Floats]
+
+    def weighted(self, weights: Floats) -> "Sets":
+        """Over images drawn so often, (resamples, images) each."""
+        sums, counts = ({key: weights @ values for key, values in some.items()} for some in (self.sums, self.counts))
+        return Sets(sums, counts)
+
+    def number(self, metric: str, groups: Sequence[str]) -> Floats:
+        return np.asarray(sum(self.counts[metric, group] for group in groups), dtype=np.float64)
+
+    def mean(self, metric: str, groups: Sequence[str]) -> Floats:
+        total = np.asarray(sum(self.sums[metric, group] for group in groups), dtype=np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Floats = total / self.number(metric, groups)
+        return found
+
+    @property
+    def consistency(self) -> Floats:
+        """Of data pairs alone: another model with the same prediction never counts."""
+        return self.mean(UNCHANGED, DATA)
+
+    @property
+    def sensitivity(self) -> Floats:
+        return 1 - self.mean(CHANGED, (*DATA, *MODELS))
+
+    @property
+    def sensitivity_geometric(self) -> Floats:
+        return 1 - self.mean(CHANGED, (GEOMETRIC,))
+
+    @property
+    def sensitivity_photometric(self) -> Floats:
+        return 1 - self.mean(CHANGED, (PHOTOMETRIC,))
+
+    @property
+    def sensitivity_model(self) -> Floats:
+        return 1 - self.mean(CHANGED, MODELS)
+
+    @property
+    def discrimination(self) -> Floats:
+        """D = c + s - 1: how much more alike maps are where the prediction stays."""
+        return self.consistency + self.sensitivity - 1
+
+    @property
+    def harmonic(self) -> Floats:
+        return harmonic(self.consistency, self.sensitivity)
+
+    @property
+    def geometric(self) -> Floats:
+        return geometric(self.consistency, self.sensitivity)
+
+
+def harmonic(consistency: Floats, sensitivity: Floats) -> Floats:
+    """COSE as the paper defines it; NaN where it means nothing, at consistency 0 or below."""
+    total = consistency + sensitivity
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = 2 * consistency * sensitivity / total
+    return np.where((consistency > 0) & (total > 0), found, np.nan)
+
+
+def geometric(consistency: Floats, sensitivity: Floats) -> Floats:
+    """The root of the product, which the authors' script prints."""
+    with np.errstate(invalid="ignore"):
+        found = np.sqrt(consistency * np.maximum(sensitivity, 0))
+    return np.where(consistency > 0, found, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Cose:
+    """One method in one definition, on all its pairs."""
+
+    method: str
+    definition: str
+    images: tuple[str, ...]
+    each: Sets  # by image
+    undefined: dict[str, int]  # reason -> pairs that have no similarity
+    still: int  # translations by less than a pixel
+
+    @cached_property
+    def whole(self) -> Sets:
+        return self.each.weighted(np.ones((1, len(self.images))))
+
+    @cached_property
+    def resampled(self) -> Sets:
+        return self.each.weighted(drawn(len(self.images)))
+
+    def value(self, name: str) -> float:
+        """`name` is one of the Sets' statistics: consistency, sensitivity, harmonic, ..."""
+        return float(getattr(self.whole, name)[0])
+
+    def estimate(self, name: str) -> Estimate:
+        return interval(self.value(name), getattr(self.resampled, name), len(self.images))
+
+    def count(self, metric: str, *groups: str) -> int:
+        return int(self.whole.number(metric, groups or (*DATA, *MODELS))[0])
+
+    def reasons(self) -> list[str]:
+        """Why COSE has no value, and what else a reader must know of the pairs."""
+        said = []
+        if not self.count(UNCHANGED, *DATA):
+            said.append("no changed image kept its prediction, so there is no consistency")
+        elif self.value("consistency") <= 0:
+            said.append(f"consistency is {self.value('consistency'):.3f}: at or below 0 COSE means nothing")
+        if not self.count(CHANGED):
+            said.append("no pair changed the prediction, so there is no sensitivity: give checkpoints of the training")
+        said += [f"{count} pairs have no similarity: {why}" for why, count in self.undefined.items()]
+        return said
+
+    def sentence(self) -> str:
+        """What it rests on, and what chance gives; the same for all methods of a definition."""
+        pairs = ", ".join(f"{count:,} {kind}" for kind, count in self.as_dict()["pairs"].items())
+        still = f" {self.still:,} translations are below one pixel." if self.still else ""
+        return (
+            f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still} Where maps have "
+            f"nothing to do with the prediction it is {100 * CHANCE:g} % at most, and a map that tells the label "
+            "wins it: see the controls, and D."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For machines; undefined numbers are None."""
+        found: dict[str, Any] = {"method": self.method, "definition": self.definition, "images": len(self.images)}
+        for column, name in NAMES.items():
+            one = self.estimate(name)
+            found[column] = [None if math.isnan(value) else value for value in (one.value, one.low, one.high)]
+        pairs = {f"unchanged {group}": self.count(UNCHANGED, group) for group in DATA}
+        pairs |= {f"changed {group}": self.count(CHANGED, group) for group in (*DATA, *MODELS)}
+        return found | {"pairs": pairs, "translations_by_0": self.still, "chance": CHANCE, "notes": self.reasons()}
+
+
+def coses(rows: pa.Table, *, correct_only: bool | None = None) -> list[Cose]:
+    """Of every method and definition in rows. `correct_only` None is as the mode has it: only `published` is.
+
+    Then pairs count only where the model is right on the image itself.
+    """
+    pairs = rows.filter(pc.is_in(rows["metric"].cast(pa.string()), pa.array([UNCHANGED, CHANGED, CORRECT])))
+    given = [pairs[name].to_pylist() for name in ("method", "definition", "metric", "condition", "sample", "note")]
+    images = tuple(dict.fromkeys(given[4]))
+    place = {image: number for number, image in enumerate(images)}
+    cells: dict[tuple[str, str], list[tuple[str, str, str, float, str]]] = {}
+    for method, definition, metric, condition, sample, note, value in zip(
+        *given, pairs["value"].to_numpy(), strict=True
+    ):
+        cells.setdefault((method, definition), []).append((metric, condition, sample, value, note))
+    found = []
+    for (method, definition), held in cells.items():
+        only = dict(Spec.parse(definition).params).get("mode") == "published" if correct_only is None else correct_only
+        right = {sample for metric, _, sample, value, _ in held if metric == CORRECT and value == 1}
+        sets = (UNCHANGED, CHANGED)
+        zero = {(metric, group): np.zeros(len(images)) for metric in sets for group in (*DATA, *MODELS)}
+        sums, counts = zero, {key: values.copy() for key, values in zero.items()}
+        undefined: dict[str, int] = {}
+        still = 0
+        for metric, condition, sample, value, note in held:
+            if metric == CORRECT or (only and sample not in right):
+                continue
+            still += unmoved(condition)
+            if math.isnan(value):
+                undefined[note or "undefined"] = undefined.get(note or "undefined", 0) + 1
+                continue
+            key = metric, group_of(condition)
+            sums[key][place[sample]] += value
+            counts[key][place[sample]] += 1
+        found.append(Cose(method, definition, images, Sets(sums, counts), undefined, still))
+    return found
+
+
+class Ratio(Column):
+    """A statistic of all pairs as a column: no mean of the images' values, but made of the same resamples."""
+
+    def __init__(self, metric: str, some: Sequence[Cose]) -> None:
+        name = NAMES[metric]
+        values = np.stack([getattr(one.each, name) for one in some], 1)
+        super().__init__(metric, some[0].definition, tuple(one.method for one in some), some[0].images, values)
+        self.__dict__["means"] = np.array([one.value(name) for one in some])  # where Column would keep them
+        self.__dict__["resampled"] = np.stack([getattr(one.resampled, name) for one in some], 1)
+
+    def undefined(self, method: str) -> int:
+        """An image without changed pairs is nothing odd."""
+        return 0
+
+    def _against(self, other: str) -> tuple[Floats, Floats, Floats]:
+        place = [self.methods.index(other)]
+        counts = np.full(len(self.methods), float(len(self.images)))
+        return (
+            self.sign * (self.means - self.means[place]),
+            self.sign * (self.resampled - self.resampled[:, place]),
+            counts,
+        )
+
+
+def columns(found: Sequence[Cose]) -> list[Column]:
+    """Every statistic of every definition, the methods side by side."""
+    definitions = dict.fromkeys(one.definition for one in found)
+    return [
+        Ratio(metric, [one for one in found if one.definition == definition])
+        for definition in definitions
+        for metric in NAMES
+    ]
