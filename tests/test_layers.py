@@ -24,6 +24,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "maps": {"registry", "seeds", "types"},
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
+    "sanity": {*CORE, "metrics", "summary"},
     "images": {"registry"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},

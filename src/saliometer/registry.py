@@ -54,7 +54,7 @@ class Facts:
     definitions: tuple[str, ...] = ()  # the named definitions a metric has, the default first
     regions: tuple[str, ...] = ()  # the regions a metric can score
     settings: tuple[str, ...] = ()  # of a task
-    classes: int = 0  # of a task
+    classes: int | Mapping[str, int] = 0  # of a task; by setting, where they differ
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Entry:
     @property
     def summary(self) -> str:
         return (inspect.getdoc(self.function) or "").split("\n")[0]
+
+    def classes(self, setting: str) -> int:
+        """How many classes a task has in a setting."""
+        held = self.facts.classes
+        return held if isinstance(held, int) else held[setting]
 
     @cached_property
     def parameters(self) -> dict[str, Value]:
