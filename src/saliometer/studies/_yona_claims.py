@@ -5,9 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
-from saliometer.sanity.uncertainty import t_interval
 from saliometer.studies._claims import Claim, Finding, MissingError
-from saliometer.studies._yona_evidence import BOTH, GBP, VBP, Evidence, Floats
+from saliometer.studies._yona_evidence import BOTH, GBP, VBP, Evidence, Floats, over_seeds
 from saliometer.summary import Estimate
 
 CLOSE = 0.05  # of a focus: "about 0.5"
@@ -61,9 +60,9 @@ def _within(one: Estimate, about: float, margin: float) -> Estimate:
 
 
 def _guided_is_more_alike(e: Evidence) -> Finding:
-    like = {name: 1 - e.likeness("t", method) for name, method in BOTH.items()}
+    like = {name: e.alike("t", method) for name, method in BOTH.items()}
     ours = ", ".join(f"{name} {values.mean():.3f}" for name, values in like.items())
-    gap = t_interval(like["GBP"] - like["VBP"])
+    gap = over_seeds(like["GBP"] - like["VBP"])
     return _found(e, {"GBP over VBP": gap}, ["t"], f"Spearman (abs) of trained with random: {ours}")
 
 
@@ -149,7 +148,7 @@ def _pretraining_finds_no_tile(e: Evidence) -> Finding:
 
 def _tasks_rank_otherwise(e: Evidence) -> Finding:
     """Differs if two methods stand in the other order with both differences clear of 0 over training seeds."""
-    like = {task: _likeness(e, task) for task in ("t", "t1", "t2")}
+    like = {task: _alike(e, task) for task in ("t", "t1", "t2")}
     methods = [method for method in like["t"] if all(method in some for some in like.values())]
     if len(methods) < 3:
         raise MissingError("too few methods were compared on t, t1 and t2 to rank them")
@@ -168,11 +167,11 @@ def _tasks_rank_otherwise(e: Evidence) -> Finding:
     return Finding("; ".join(said), bool(turned), f"a gate was missed: {', '.join(missed)}" if missed else "")
 
 
-def _likeness(e: Evidence, task: str) -> dict[str, Floats]:
+def _alike(e: Evidence, task: str) -> dict[str, Floats]:
     found = {}
     for method in e.methods:
         try:
-            found[method] = 1 - e.likeness(task, method)
+            found[method] = e.alike(task, method)
         except MissingError:
             continue
     return found
@@ -180,7 +179,7 @@ def _likeness(e: Evidence, task: str) -> dict[str, Floats]:
 
 def _sign(differences: Floats) -> int:
     """Of a mean whose interval over seeds does not hold 0; 0 where it does."""
-    one = t_interval(differences)
+    one = over_seeds(differences)
     return int(one.low > 0) - int(one.high < 0)
 
 
@@ -255,12 +254,12 @@ def _has_curve(e: Evidence, method: str, measure: str) -> bool:
 
 def _multiplier_hides_the_model(e: Evidence) -> Finding:
     """The pixels without a multiplier (x = 0) are left out where it is divided out."""
-    plain = 1 - e.likeness("t", VBP)
-    local = 1 - e.likeness("t", VBP, region="local")
+    plain = e.alike("t", VBP)
+    local = e.alike("t", VBP, region="local")
     named, said = {}, []
     for name, method in (("Input x Gradient", "input_x_gradient"), ("IG", "integrated_gradients")):
-        gap = t_interval(1 - e.likeness("t", method) - plain)
-        rest = t_interval(1 - e.likeness("t", method, region="local") - local)
+        gap = over_seeds(e.alike("t", method) - plain)
+        rest = over_seeds(e.alike("t", method, region="local") - local)
         said.append(f"{name} over VBP {gap.value:+.3f}, divided out {rest.value:+.3f}")
         named[f"{name} over VBP"] = gap
         named[f"{name}: the gap falls below half"] = Estimate(
@@ -276,9 +275,9 @@ def _guided_keeps_the_upper_layers(e: Evidence) -> Finding:
         for order in ("top_down", "bottom_up")
     }
     said = ", ".join(f"{name} {order} {values.mean():.3f}" for (name, order), values in first.items())
-    named = {"GBP over VBP, last layer": t_interval(first["GBP", "top_down"] - first["VBP", "top_down"])}
+    named = {"GBP over VBP, last layer": over_seeds(first["GBP", "top_down"] - first["VBP", "top_down"])}
     for name in BOTH:
-        named[f"{name}: below 0.5, first layer"] = _less(t_interval(first[name, "bottom_up"]), 0.5)
+        named[f"{name}: below 0.5, first layer"] = _less(over_seeds(first[name, "bottom_up"]), 0.5)
     return _found(e, named, ["t"], f"Spearman (abs) after one layer: {said}")
 
 
@@ -292,7 +291,7 @@ def _errors_lose_focus(e: Evidence) -> Finding:
             except MissingError:
                 continue
             if wrong >= FEWEST:
-                named[f"{task}, {name}: right over wrong ({wrong:.0f} wrong)"] = t_interval(gaps[~np.isnan(gaps)])
+                named[f"{task}, {name}: right over wrong ({wrong:.0f} wrong)"] = over_seeds(gaps[~np.isnan(gaps)])
                 tasks.append(task)
     if not named:
         raise MissingError(f"no task has {FEWEST} misclassified images with a known focus")

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
 from saliometer.registry import Spec, methods
 from saliometer.sanity.gates import Gate
 from saliometer.sanity.uncertainty import holm, t_interval
-from saliometer.sanity.verdict import Verdict, verdict
+from saliometer.sanity.verdict import Focused, Verdict, verdict
 from saliometer.studies._claims import MissingError
 from saliometer.summary import Estimate
 
@@ -125,24 +126,25 @@ class Evidence:
 
     def energy(
         self, task: str, method: str, *, trained: str = "", against: str = "random", definition: str = PRIMARY,
-        target: str = "", region: str = "",
+        change: str = "",
     ) -> Energy:  # fmt: skip
-        """Of one group of models against another; of the task's own against random ones unless others are named."""
+        """Of one group of models against another; of the task's own against random ones unless others are named.
+
+        `change` is what an ablation does otherwise.
+        """
         model = trained or task
-        which = {
-            "definition": definition, "target": target, "region": region, "condition": f"against({against})",
-        }  # fmt: skip
+        which = {"definition": definition, "condition": ", ".join(filter(None, (f"against({against})", change)))}
         effect = self._estimate(task, model, method, "E", **which)
         numbers = [self.value(task, model, method, name, **which) for name in ("E.p", "B", "W_T", "W_R")]
         return Energy(effect, *numbers)
 
     def similarity(self, task: str, method: str, measure: str = "spearman_abs", *, region: str = "") -> Estimate:
         """Between maps of trained and random models: the mean over all such pairs, its interval over training seeds."""
-        return t_interval(1 - self.likeness(task, method, measure, region=region))
+        return over_seeds(self.alike(task, method, measure, region=region))
 
-    def likeness(self, task: str, method: str, measure: str = "spearman_abs", *, region: str = "") -> Floats:
-        """(R,): the distance of each trained model's maps from random ones', by seed."""
-        return self.seeds(
+    def alike(self, task: str, method: str, measure: str = "spearman_abs", *, region: str = "") -> Floats:
+        """(R,): the same by seed; `region` 'local' is of pixels that are not 0, an input multiplier divided out."""
+        return 1 - self.seeds(
             task, task, method, "B", definition=measure, region=region, condition="against(random)"
         )  # fmt: skip
 
@@ -179,14 +181,14 @@ class Evidence:
 
     def verdict(self, task: str, method: str) -> Verdict:
         """By the rule that was fixed in advance (sanity.md 3.6)."""
-        energy = self.energy(task, method)
-        known = {}
+        energy, focused = self.energy(task, method), None
         if task in OTHER:
-            known = {
-                "dd": self.dissociation(task, method), "focus": self.focus(task, task, method),
-                "focus_random": self.focus(task, "random", method), "area_share": self.area(task),
-            }  # fmt: skip
-        return verdict(energy.effect, self.corrected[task, method], gates=self.gates.get(task, ()), **known)
+            area = self.area(task)
+            focused = Focused(
+                self.dissociation(task, method), self.focus(task, task, method), self.focus(task, "random", method),
+                Estimate(area, area, area),
+            )  # fmt: skip
+        return verdict(energy.effect, self.corrected[task, method], self.gates.get(task, ()), focused)
 
     def missed(self, tasks: Iterable[str], kinds: Sequence[str] = ()) -> list[str]:
         """The gates that were missed, in words; of some kinds where they are named."""
@@ -196,6 +198,24 @@ class Evidence:
             for gate in self.gates.get(task, ())
             if not gate.passed and (not kinds or any(kind in gate.name for kind in kinds))
         ]
+
+    @cached_property
+    def posteriors(self) -> dict[tuple[str, str], list[str]]:
+        """(task, weights) -> the methods that equation (1) was estimated for."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for task, _, label, metric, *_, condition in self._values:
+            if metric == "lambda":
+                found.setdefault((task, condition), []).append(names(label))
+        return found
+
+    def ablations(self) -> list[tuple[str, str, str, Energy]]:
+        """(what was changed, task, method, its energy)."""
+        found = []
+        for task, model, label, metric, *_, condition in self._values:
+            word = condition.removeprefix("against(random), ")
+            if metric == "E" and word != condition and "(" not in model:
+                found.append((word, task, names(label), self.energy(task, names(label), trained=model, change=word)))
+        return found
 
     def curve(
         self, task: str, method: str, order: str, measure: str = "spearman_abs", variant: str = "plain"
@@ -217,11 +237,16 @@ class Evidence:
         """(task, order) -> stage -> the layer that was randomised last."""
         found: dict[tuple[str, str], dict[int, str]] = {}
         for task, *_, condition in self._seeds:
-            spec = Spec.parse(condition) if condition else Spec("")
-            if spec.name in ORDERS:
+            if condition.partition("(")[0] in ORDERS:
+                spec = Spec.parse(condition)
                 params = dict(spec.params)
                 found.setdefault((task, spec.name), {})[int(params["stage"])] = str(params["layer"])
         return {where: dict(sorted(stages.items())) for where, stages in found.items()}
+
+
+def over_seeds(values: Floats) -> Estimate:
+    """The mean of one value per seed with its interval."""
+    return t_interval(torch.from_numpy(np.ascontiguousarray(values)))
 
 
 def explaining(method: str) -> bool:

@@ -38,7 +38,6 @@ class Scene:
     groups: Mapping[str, Group]
     comparisons: Sequence[Comparison]
     focus: Mapping[str, Sequence[str]]  # task -> the groups whose focus is asked for, its own first
-    dissociates: bool  # its two tasks have each other's evidence for a distraction
     effects: Sequence[tuple[Mapping[str, float], str, Tensor | None]] = ()  # weights, random group, images: equation (1)
     target: str = "own"  # the class that is explained: the model's own prediction, or the task's 'label'
     shown: tuple[int, ...] = ()  # images that are kept as pictures
@@ -46,6 +45,11 @@ class Scene:
     @property
     def tasks(self) -> list[str]:
         return list(self.samples)
+
+    @property
+    def focal(self) -> str:
+        """The task whose evidence is outlined in pictures."""
+        return next(iter(self.focus))
 
     @property
     def images(self) -> Tensor:
