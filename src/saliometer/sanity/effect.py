@@ -13,7 +13,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from saliometer.metrics._correlation import mean_ranks
+from saliometer.correlation import mean_ranks
 from saliometer.registry import one_of
 from saliometer.seeds import fork, forks, uniform
 
