@@ -81,11 +81,12 @@ def _drawn(name: str, scene: Scene, key: str, group: Group) -> Tensor:
     truth = scene.samples[group.task].region(PRIMARY, "ink") if group.task in scene.samples else None
     if truth is not None and group.places is not None:
         truth = truth[group.places]
-    found = []
+    height, width = batch.images.shape[2:]
+    size, found = (height, width), []
     for seed in range(len(group.models)):
         who = f"{key} {model(named(key), seed)}"
         if name == "fresh_noise":
-            found.append(controls.fresh_noise(batch.seeds, who, batch.images))
+            found.append(controls.fresh_noise(batch.seeds, who, size))
         else:
-            found.append(controls.oracle(truth, batch.seeds, who, batch.images))
+            found.append(controls.oracle(truth, batch.seeds, who, size))
     return torch.stack(found)

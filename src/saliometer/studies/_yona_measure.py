@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from saliometer.correlation import mean_ranks
 from saliometer.registry import Spec, methods
 from saliometer.sanity import effect, focus, uncertainty
+from saliometer.sanity.similarity import joined, ranked, similarity
 from saliometer.studies._yona_evidence import OTHER, PRIMARY
 from saliometer.studies._yona_maps import Maps
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import RANDOM, Comparison, Scene, named
 
-SECONDARY = ("spearman_abs", "spearman_signed", "ssim", "hog")
+SECONDARY = ("spearman_abs", "spearman", "ssim", "hog")
 MASK = {"region": "mask"}
 BLANK = 1e-6  # a multiplier below it has no part in a map
 
@@ -57,7 +57,7 @@ def _energy(
         return
     some = both[:, :beside]
     for definition in SECONDARY:
-        nearer, which = effect.pairwise(some, definition), {"definition": definition, "condition": condition}
+        nearer, which = unlike(some, definition), {"definition": definition, "condition": condition}
         found = effect.energy(nearer, trained)
         rows.add(task, who, "E", found.energy, **which)
         _floors(rows, task, who, found, which)
@@ -83,15 +83,23 @@ def local_spearman(maps: Tensor, images: Tensor, divided: bool, trained: int) ->
 
     Elsewhere a product with the image is 0 in both maps, whatever the weights (Sundararajan & Taly, 2018).
     """
-    there = images.abs().amax(1).flatten(1) > BLANK  # (n, P)
+    there = (images.abs().amax(1) > BLANK).repeat(len(maps), 1, 1)  # (M x n, H, W)
     parts = maps / images.where(images.abs() > BLANK, 1) if divided else maps
-    flat = parts.abs().sum(2).flatten(2)  # (M, n, P)
-    places = mean_ranks(flat.where(there, -1).flatten(0, 1)).view_as(flat).double()  # what is left out stands below all
-    count = there.sum(1, keepdim=True)
-    places = (places - (places * there).sum(2, keepdim=True) / count) * there
-    unit = places / places.square().sum(2, keepdim=True).sqrt()
-    alike = torch.einsum("anp,bnp->abn", unit[:trained], unit[trained:])
-    return alike.nanmean((1, 2))
+    unit = ranked(joined(parts.flatten(0, 1), absolute=True), there).unflatten(0, maps.shape[:2])
+    return torch.einsum("anp,bnp->abn", unit[:trained], unit[trained:]).nanmean((1, 2))
+
+
+def unlike(maps: Tensor, measure: str) -> Tensor:
+    """(n, M, M) float64: 1 minus how alike the maps (M, n, C, H, W) of every two models are."""
+    count, images = maps.shape[:2]
+    one = similarity(measure, maps.shape)
+    read = one.read(maps.flatten(0, 1)).unflatten(0, (count, images))
+    found = torch.zeros(images, count, count, dtype=torch.float64, device=maps.device)
+    for place in range(count - 1):
+        others = read[place + 1 :]
+        alike = one.compare(read[place].expand_as(others).flatten(0, 1), others.flatten(0, 1)).view(-1, images)
+        found[:, place, place + 1 :] = found[:, place + 1 :, place] = 1 - alike.T
+    return found
 
 
 def _focus(

@@ -13,7 +13,7 @@ from saliometer.studies._yona_headline import CAUSAL_RULE, RULE, checked, senten
 from saliometer.summary import Estimate
 
 MEASURES = {
-    "spearman_abs": "Spearman, abs", "spearman_signed": "Spearman, signed", "ssim": "SSIM", "hog": "HOG, Pearson",
+    "spearman_abs": "Spearman, abs", "spearman": "Spearman, signed", "ssim": "SSIM", "hog": "HOG, Pearson",
 }  # fmt: skip
 DASH = "-"
 
