@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from saliometer.correlation import mean_ranks, pearson
 from saliometer.cose.ssim import global_ssim, ssim
-from saliometer.metrics._correlation import mean_ranks, pearson
 from saliometer.registry import metric, one_of
 from saliometer.types import Scored
 
