@@ -56,11 +56,13 @@ def _total_variation(maps: Tensor) -> Tensor:
 
 
 def _dissimilarity(maps: Tensor, name: str) -> Tensor:
-    measure = similarity(name, maps.shape)
-    read = [measure.read(some) for some in maps]
-    found = maps.new_zeros((maps.shape[1], len(maps), len(maps)), dtype=torch.float64)
-    for one, other in combinations(range(len(maps)), 2):
-        found[:, one, other] = found[:, other, one] = 1 - measure.compare(read[one], read[other])
+    measure, (count, images) = similarity(name, maps.shape), maps.shape[:2]
+    read = measure.read(maps.flatten(0, 1)).unflatten(0, (count, images))
+    found = maps.new_zeros((images, count, count), dtype=torch.float64)
+    for place in range(count - 1):
+        others = read[place + 1 :]
+        alike = measure.compare(read[place].expand_as(others).flatten(0, 1), others.flatten(0, 1)).view(-1, images)
+        found[:, place, place + 1 :] = found[:, place + 1 :, place] = 1 - alike.T
     return found
 
 
