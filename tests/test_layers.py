@@ -28,7 +28,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
     "correlation": set(),
-    "sanity": {*CORE, "correlation", "judgement", "summary"},
+    "sanity": {"registry", "seeds", "maps", "correlation", "cose", "judgement", "summary"},
     "images": {"registry"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},

@@ -42,12 +42,14 @@ def fit(
     seed: int,
     *,
     altered: Altered | None = None,
+    enough: Callable[[], bool] = lambda: False,
     checkpoint: Path | None = None,
     watch: Watch = lambda share, text: None,
 ) -> float:
     """Train `net` in place on images_of(0..n-1), `altered` where that is given, and return the last epoch's loss.
 
     The same images come again every epoch in an order drawn from (seed, epoch); the rate falls to 0 along a cosine.
+    Training ends early after an epoch of which `enough` says so.
     """
     device, count = labels.device, len(labels)
     optimiser = torch.optim.Adam(net.parameters(), lr=recipe.rate)
@@ -56,8 +58,8 @@ def fit(
     state = {"net": net, "optimiser": optimiser, "schedule": schedule}
     epoch, mean_loss = _resume(checkpoint, state, recipe, seed, device)
     loss_of = clipped_loss if recipe.loss == "clipped" else F.cross_entropy
-    net.train()
-    while epoch < recipe.epochs:
+    while epoch < recipe.epochs and not (epoch and enough()):
+        net.train()
         order = torch.randperm(count, generator=torch.Generator().manual_seed(fork(seed, "order", epoch))).to(device)
         total, done = torch.zeros((), device=device), count * epoch
         with scoped(seed, "dropout", epoch):  # which knows only the global generator

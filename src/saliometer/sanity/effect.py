@@ -6,18 +6,18 @@ one order everywhere: first the R trained ones, then the J random ones, M = R + 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from math import comb
 
 import torch
 from torch import Tensor
 
-from saliometer.correlation import mean_ranks
 from saliometer.registry import one_of
+from saliometer.sanity.similarity import similarity
 from saliometer.seeds import fork, forks, uniform
 
-DISTANCES = ("total_variation", "spearman_abs", "spearman_signed")
+DISTANCES = ("total_variation", "spearman_abs", "spearman", "ssim", "hog")
 EXACT = 200_000  # splits that are all gone through; of more, some are drawn
 DRAWS = 99_999
 ROOM = 1 << 26  # values that are compared together
@@ -35,52 +35,35 @@ def shares(maps: Tensor) -> tuple[Tensor, Tensor]:
     return (strength / mass).where(valid, torch.nan), valid[..., 0, 0]
 
 
-def signed_shares(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., H, W): the sum over channels by the square root of its mean square, and which maps have one."""
-    joined = maps.sum(-3)
-    most = joined.abs().amax((-2, -1), keepdim=True)
-    joined = joined / most.where(most > 0, 1)
-    size = joined.square().mean((-2, -1), keepdim=True).sqrt()
-    valid = size.isfinite() & (size > 0)
-    return (joined / size).where(valid, torch.nan), valid[..., 0, 0]
-
-
 def pairwise(maps: Tensor, distance: str = "total_variation") -> Tensor:
     """(n, M, M) float64: between the maps of all models on each image; maps (M, n, C, H, W) are signed.
 
-    `total_variation` is half the L1 difference of shares, `spearman_*` 1 minus the rank correlation. NaN where a map is
-    invalid.
+    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity. NaN where a map has none.
     """
     one_of("distance", distance, DISTANCES)
     count, images = maps.shape[:2]
     together = max(1, ROOM // maps[:, 0].numel())
-    found = maps.new_empty((images, count, count), dtype=torch.float64)
-    for start in range(0, images, together):
-        some = maps[:, start : start + together].transpose(0, 1)  # (n, M, C, H, W)
-        found[start : start + together] = _total_variation(some) if distance == "total_variation" else _spearman(
-            some, distance
-        )
-    return found
+    measure = _total_variation if distance == "total_variation" else partial(_dissimilarity, name=distance)
+    parts = [measure(maps[:, start : start + together]) for start in range(0, images, together)]
+    return torch.cat(parts) if parts else maps.new_empty((0, count, count), dtype=torch.float64)
 
 
 def _total_variation(maps: Tensor) -> Tensor:
-    flat = shares(maps)[0].flatten(2)
+    flat = shares(maps)[0].flatten(2).transpose(0, 1)  # (n, M, P)
     apart = torch.cdist(flat.nan_to_num(0), flat.nan_to_num(0), p=1).double() / 2
-    return _both(apart, flat)
-
-
-def _spearman(maps: Tensor, distance: str) -> Tensor:
-    values = (shares(maps)[0] if distance == "spearman_abs" else signed_shares(maps)[0]).flatten(2)
-    places = mean_ranks(values.flatten(0, 1).nan_to_num(0)).view_as(values)
-    places = places - places.mean(2, keepdim=True)
-    size = places.square().sum(2, keepdim=True).sqrt()
-    unit = places / size.where(size > 0, torch.nan)
-    return _both(1 - (unit @ unit.transpose(1, 2)).clamp(-1, 1), values)
-
-
-def _both(apart: Tensor, values: Tensor) -> Tensor:
-    known = ~values.isnan().any(2)
+    known = ~flat.isnan().any(2)
     return apart.where(known[:, :, None] & known[:, None, :], torch.nan)
+
+
+def _dissimilarity(maps: Tensor, name: str) -> Tensor:
+    measure, (count, images) = similarity(name, maps.shape), maps.shape[:2]
+    read = measure.read(maps.flatten(0, 1)).unflatten(0, (count, images))
+    found = maps.new_zeros((images, count, count), dtype=torch.float64)
+    for place in range(count - 1):
+        others = read[place + 1 :]
+        alike = measure.compare(read[place].expand_as(others).flatten(0, 1), others.flatten(0, 1)).view(-1, images)
+        found[:, place, place + 1 :] = found[:, place + 1 :, place] = 1 - alike.T
+    return found
 
 
 @dataclass(frozen=True)
@@ -187,7 +170,7 @@ def _all_splits(count: int, trained: int) -> Tensor:
 
 def _some_splits(count: int, trained: int, draws: int, seed: int, like: Tensor) -> Tensor:
     seeds = forks(fork("splits", seed), torch.arange(draws, device=like.device))
-    chosen = uniform(seeds, "split", count).argsort(dim=1, stable=True)[:, :trained]
+    chosen = uniform(seeds, "split", count).argsort(1, stable=True)[:, :trained]
     return like.new_zeros(draws, count).scatter_(1, chosen, 1.0)
 
 

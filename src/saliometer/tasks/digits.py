@@ -1,6 +1,9 @@
 """Digits: the natural task, to name the digit (task t of Yona & Greenfeld, 2021; the network of Adebayo et al., 2018)."""
 
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from saliometer.registry import one_of, task
 from saliometer.tasks._digits import INKED, boxes, drawn
@@ -24,3 +27,9 @@ def digits(
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
     buckets = tuple(str(1 + label) for label in labels.tolist())
     return Samples(Batch(ink[:, None], labels, seeds), ids, labels, masks, boxes(masks), roles, buckets)
+
+
+def erased(setting: str, role: int, **which: Any) -> Tensor:
+    """The images without what decides: nothing is left."""
+    images = digits(setting, **which).batch.images
+    return torch.zeros_like(images) if role == PRIMARY else images

@@ -3,6 +3,8 @@
 Their text deletes the bottom half, their Figure 1 speaks of the top half; `bottom` is the task, `top` its mirror.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -48,3 +50,9 @@ def _roles(deletable: int, count: int, device: str) -> Tensor:
     roles = torch.full((count, 2), SECONDARY, dtype=torch.int8, device=device)
     roles[:, deletable] = PRIMARY
     return roles
+
+
+def erased(setting: str, role: int, **which: Any) -> Tensor:
+    """The images with one half painted black, the one that decides or the other."""
+    samples = half_digits(setting, **which)
+    return samples.batch.images * ~samples.region(role, "ink")[:, None]

@@ -4,8 +4,11 @@ Without photographs of one's own the tiles are digits, 0 to 4 and 5 to 9.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from saliometer.registry import one_of, task
 from saliometer.seeds import fork, forks, uniform
@@ -20,9 +23,12 @@ GROUP = 5
 @task(settings=SETTINGS, classes=GROUP, quick={"count": 50})
 def pairs(
     setting: str, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0, source: str = "sklearn",
-    device: str = "cpu",
+    side: int = 0, device: str = "cpu",
 ) -> Samples:  # fmt: skip
-    """Two tiles side by side, of the first and the second five classes; `first` or `second` gives the label."""
+    """Two tiles side by side, of the first and the second five classes; `first` or `second` gives the label.
+
+    `side` enlarges each tile, 0 leaves it as it is.
+    """
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
     held = bank(source, split, str(indices.device))
@@ -32,9 +38,10 @@ def pairs(
     many = held.labels.bincount(minlength=2 * GROUP)[groups]
     numbers = (uniform(seeds, "pictures", 2).T * many).long()
     tiles = [held.picked(one, number, seeds, fork(seed, split)) for one, number in zip(groups, numbers, strict=True)]
+    tiles = [enlarged(tile, side) for tile in tiles]
     turned = swapped[:, None, None, None]
     left, right = tiles[0].where(~turned, tiles[1]), tiles[1].where(~turned, tiles[0])
-    height, width = held.pixels.shape[2:]
+    height, width = tiles[0].shape[2:]
     column = torch.arange(2 * width, device=device).expand(height, -1)
     masks = torch.stack(((column < width) != turned[:, 0], (column >= width) != turned[:, 0]), 1)
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
@@ -45,6 +52,17 @@ def pairs(
     boxes = torch.stack((zero, zero + height, starts, starts + width), 2)
     roles = torch.zeros(count, 2, dtype=torch.int8, device=device)
     return seen_as(Samples(batch, ids, groups[0], masks, boxes, roles, buckets), setting)
+
+
+def enlarged(tiles: Tensor, side: int) -> Tensor:
+    return F.interpolate(tiles, size=(side, side), mode="bilinear", align_corners=False) if side else tiles
+
+
+def erased(setting: str, role: int, *, source: str = "sklearn", device: str = "cpu", **which: Any) -> Tensor:
+    """The images with one tile in the mean colour of all training pictures."""
+    samples = pairs(setting, source=source, device=device, **which)
+    colour = bank(source, "train", device).pixels.double().mean((0, 2, 3)).float() / 255
+    return torch.where(samples.region(role, "ink")[:, None], colour.view(1, -1, 1, 1), samples.batch.images)
 
 
 def seen_as(samples: Samples, setting: str) -> Samples:

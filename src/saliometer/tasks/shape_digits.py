@@ -3,7 +3,7 @@
 The same images serve both labellings, so that what is evidence for one network is a distraction for the other.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -31,9 +31,8 @@ def shape_digits(
     """A digit with nothing (0), a rectangle (1) or an empty circle (2); `shape` or `digit` is the label."""
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
-    ink, digits, seeds = drawn(source, split, indices, seed)
+    ink, shapes, digits, seeds = layers(source, split, indices, seed)
     kinds = indices // 10 % 3
-    shapes = placed(kinds, seeds, ink > INKED)
     both = torch.stack((ink > INKED, shapes > INKED), 1)  # (N, 2, 28, 28): the digit, the shape
     overlap = both.all(1)
     masks = both & ~overlap[:, None]
@@ -42,6 +41,23 @@ def shape_digits(
     batch = Batch(torch.maximum(ink, shapes)[:, None], digits, seeds)
     roles = torch.zeros(count, 2, dtype=torch.int8, device=device)
     return seen_as(Samples(batch, ids, digits, masks, boxes(masks), roles, buckets, unlabelled=overlap), setting)
+
+
+def layers(source: str, split: str, indices: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(N, 28, 28) the digits and the shapes of a stream, an image being the larger of both; (N,) digits and seeds."""
+    ink, digits, seeds = drawn(source, split, indices, seed)
+    return ink, placed(indices // 10 % 3, seeds, ink > INKED), digits, seeds
+
+
+def erased(
+    setting: str, role: int, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0,
+    source: str = "sklearn", device: str = "cpu",
+) -> Tensor:  # fmt: skip
+    """The images without the shape or without the digit, whichever plays that role: drawn anew, so nothing is left."""
+    one_of("setting", setting, SETTINGS)
+    ink, shapes, _, _ = layers(source, split, torch.arange(start, start + count, device=device), seed)
+    without_shape = (setting == "shape") == (role == PRIMARY)
+    return (ink if without_shape else shapes)[:, None]
 
 
 def seen_as(samples: Samples, setting: str) -> Samples:
