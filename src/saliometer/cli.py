@@ -54,6 +54,7 @@ Resize = Annotated[
 STUDIES = {  # and the options that only some have
     "smerf": ("images", "models"),
     "zhang": ("model", "images", "labels", "weights", "resize"),
+    "yona": ("digits", "photos", "weights"),
 }
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
@@ -370,8 +371,8 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="The paper: smerf (sanity simulations, the benchmark's own), or zhang (ten methods over fidelity, "
-            "robustness, complexity)."
+            help="The paper: smerf (sanity simulations, the benchmark's own), zhang (ten methods over fidelity, "
+            "robustness, complexity), or yona (sanity checks by randomisation, done causally)."
         ),
     ],
     scale: Annotated[
@@ -386,8 +387,22 @@ def reproduce(
         ),
     ] = "",
     labels: Annotated[Path | None, typer.Option(help="zhang: a CSV with columns file and class_index.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="zhang: weights for --model, as for audit.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="zhang: weights for --model, as for audit. yona: of the network fine-tuned on photographs."),
+    ] = None,
     resize: Resize = 0,
+    digits: Annotated[
+        str,
+        typer.Option(
+            help="yona: a folder with MNIST as train and test npz files, or mnist:ROOT for a torchvision root; those of "
+            "scikit-learn if none."
+        ),
+    ] = "",
+    photos: Annotated[
+        str,
+        typer.Option(help="yona: a folder or zip of ten classes as TinyImageNet has them; pairs of digits if none."),
+    ] = "",
     models: Annotated[
         Path | None,
         typer.Option(
@@ -405,7 +420,9 @@ def reproduce(
     - `saliometer reproduce smerf` explains the seven models that ship, in minutes; `--models DIR` adds backgrounds,
       networks and robust models that you trained, `--scale paper` trains and runs everything;
     - `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is
-      the study in earnest.
+      the study in earnest;
+    - `saliometer reproduce yona` trains small networks on scikit-learn's digits, in minutes; `--scale quick --digits
+      MNIST --photos TINYIMAGENET` is the study in earnest, in minutes of a GPU.
 
     Tables, figures and a report go to the study's folder.
     """
@@ -417,6 +434,7 @@ def reproduce(
 
     name = one_of("study", study, STUDIES)
     given = {"model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models}
+    given |= {"digits": digits, "photos": photos}
     asked = {option: value for option, value in given.items() if option in STUDIES[name]}
     if strange := [option for option, value in given.items() if value and option not in asked]:
         raise ValueError(f"the study {name} has no --{strange[0]}: leave it out")
@@ -429,6 +447,8 @@ def reproduce(
         print(claims_json(claims))
     else:
         print_claims(claims)
+        for sentence in found.headline() if name == "yona" else ():
+            print(sentence)
         print("Wrote " + ", ".join(map(str, written)) + ".")
     for failed, why in found.failed.items():
         _say(f"Failed: {failed}: {why}")

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from saliometer.registry import one_of
-from saliometer.studies import _smerf_study, zhang
+from saliometer.studies import _smerf_study, yona, zhang
 
-Study = _smerf_study.Study | zhang.Study
-OPENED: dict[str, Callable[[Path], Study]] = {"smerf": _smerf_study.opened, "zhang": zhang.opened}
+Study = _smerf_study.Study | zhang.Study | yona.Study
+OPENED: dict[str, Callable[[Path], Study]] = {
+    "smerf": _smerf_study.opened, "zhang": zhang.opened, "yona": yona.opened,
+}  # fmt: skip
 
 
 def opened(folder: Path) -> Study:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from saliometer.registry import Spec, methods
 from saliometer.sanity import effect, focus, uncertainty
-from saliometer.sanity.similarity import joined, ranked, similarity
+from saliometer.sanity.similarity import joined, ranked
 from saliometer.studies._yona_evidence import OTHER, PRIMARY
 from saliometer.studies._yona_maps import Maps
 from saliometer.studies._yona_rows import Rows
@@ -31,33 +31,41 @@ def measured(
         if lost:
             rows.add(scene.tasks[0], named(group), "invalid", float(lost), note="maps without any mass")
     for task, groups in scene.focus.items():
-        _focus(rows, scene, flat, task, list(groups), right, draws, seed)
+        _focus(rows, scene, flat, task, list(groups), right, beside, draws, seed)
     for weights, random, places in scene.effects:
         _effect(rows, scene, flat, weights, random, places, seed)
     return rows
 
 
-def _energy(
-    rows: Rows, scene: Scene, maps: Maps, pair: Comparison, beside: int, draws: int, seed: int
-) -> None:  # fmt: skip
-    one, other = maps[pair.trained], maps[pair.against]
-    both, trained, task = torch.cat((one, other)), len(one), pair.task
-    who, condition = named(pair.trained), f"against({named(pair.against)})"
+def energy(
+    rows: Rows, task: str, who: str, condition: str, one: Tensor, other: Tensor, *, draws: int, seed: int
+) -> Tensor:
+    """E of one group's maps against another's with both noise floors; gives back (n,), E of each image."""
+    both, trained = torch.cat((one, other)), len(one)
     distances = effect.pairwise(both, PRIMARY)
     which = {"definition": PRIMARY, "condition": condition}
     rows.estimate(task, who, "E", uncertainty.bootstrap_energy(distances, trained, draws=draws, seed=seed), **which)
     rows.add(task, who, "E.p", effect.permutation(distances, trained, seed=seed).p, **which)
     _floors(rows, task, who, effect.energy(distances, trained), which)
     rows.by_seed(task, who, "E", effect.energy_per_seed(distances, trained), **which)
+    return effect.energy_per_image(distances, trained)
+
+
+def _energy(
+    rows: Rows, scene: Scene, maps: Maps, pair: Comparison, beside: int, draws: int, seed: int
+) -> None:  # fmt: skip
+    one, other, task = maps[pair.trained], maps[pair.against], pair.task
+    who, condition = named(pair.trained), f"against({named(pair.against)})"
+    each = energy(rows, task, who, condition, one, other, draws=draws, seed=seed)
     samples = scene.samples[task]
     rows.by_image(
-        task, who, "E", effect.energy_per_image(distances, trained), samples.ids, samples.buckets, **which
+        task, who, "E", each, samples.ids, samples.buckets, definition=PRIMARY, condition=condition
     )  # fmt: skip
     if named(pair.against) != RANDOM or who != task:
         return
-    some = both[:, :beside]
+    some, trained = torch.cat((one, other))[:, :beside], len(one)
     for definition in SECONDARY:
-        nearer, which = unlike(some, definition), {"definition": definition, "condition": condition}
+        nearer, which = effect.pairwise(some, definition), {"definition": definition, "condition": condition}
         found = effect.energy(nearer, trained)
         rows.add(task, who, "E", found.energy, **which)
         _floors(rows, task, who, found, which)
@@ -89,22 +97,9 @@ def local_spearman(maps: Tensor, images: Tensor, divided: bool, trained: int) ->
     return torch.einsum("anp,bnp->abn", unit[:trained], unit[trained:]).nanmean((1, 2))
 
 
-def unlike(maps: Tensor, measure: str) -> Tensor:
-    """(n, M, M) float64: 1 minus how alike the maps (M, n, C, H, W) of every two models are."""
-    count, images = maps.shape[:2]
-    one = similarity(measure, maps.shape)
-    read = one.read(maps.flatten(0, 1)).unflatten(0, (count, images))
-    found = torch.zeros(images, count, count, dtype=torch.float64, device=maps.device)
-    for place in range(count - 1):
-        others = read[place + 1 :]
-        alike = one.compare(read[place].expand_as(others).flatten(0, 1), others.flatten(0, 1)).view(-1, images)
-        found[:, place, place + 1 :] = found[:, place + 1 :, place] = 1 - alike.T
-    return found
-
-
 def _focus(
-    rows: Rows, scene: Scene, flat: Maps, task: str, groups: Sequence[str], right: Mapping[str, Tensor], draws: int,
-    seed: int,
+    rows: Rows, scene: Scene, flat: Maps, task: str, groups: Sequence[str], right: Mapping[str, Tensor], beside: int,
+    draws: int, seed: int,
 ) -> None:  # fmt: skip
     """Of each group's models on what decides the task, and how far the task's own stand above the others."""
     deciding, distracting = scene.regions(task)
@@ -118,8 +113,10 @@ def _focus(
         rows.by_image(task, who, "focus", values.nanmean(0), samples.ids, samples.buckets, **MASK)
         rows.by_seed(task, who, "focus", focus.focus(flat[group], *wide).nanmean(1), region="dilated(2)")
         rows.by_seed(task, who, "coverage", focus.coverage(flat[group], deciding, distracting).nanmean(1), **MASK)
-        rows.by_seed(task, who, "auroc", focus.auroc(flat[group], deciding, distracting).nanmean(1), **MASK)
-        rows.by_seed(task, who, "pointing", focus.pointing(flat[group], deciding, samples.batch.seeds).nanmean(1), **MASK)
+        some = flat[group][:, :beside]
+        rows.by_seed(task, who, "auroc", focus.auroc(some, deciding[:beside], distracting[:beside]).nanmean(1), **MASK)
+        hits = focus.pointing(some, deciding[:beside], samples.batch.seeds[:beside])
+        rows.by_seed(task, who, "pointing", hits.nanmean(1), **MASK)
     own, *others = groups
     for one, other in [*((own, group) for group in others), *_further(groups)]:
         gap = uncertainty.bootstrap_contrast([(1, found[one]), (-1, found[other])], draws=draws, seed=seed)
