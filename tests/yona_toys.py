@@ -19,7 +19,13 @@ ALIKE = {  # Spearman (abs) of trained with random by method and task
     "grad_cam": (0.5, 0.3, 0.3, 0.3), "edge": (1.0,) * 4, "fresh_noise": (0.0,) * 4, "oracle": (0.1,) * 4,
 }  # fmt: skip
 ENERGY = {"edge": 0.0, "fresh_noise": 0.0, "oracle": 0.5, "guided_backprop": 0.12, "gradient": 0.11}
-FOCUS = {"t1": (0.6, 0.36, 0.22), "t2": (0.78, 0.64, 0.4), "half": (0.87, 0.505, 0.507), "pairs": (0.7, 0.5, 0.5), "pairs2": (0.7, 0.5, 0.5)}
+FOCUS = {
+    "t1": (0.6, 0.36, 0.22),
+    "t2": (0.78, 0.64, 0.4),
+    "half": (0.87, 0.505, 0.507),
+    "pairs": (0.7, 0.5, 0.5),
+    "pairs2": (0.7, 0.5, 0.5),
+}
 Key = tuple[str, str, str, str, str, str, str]  # task, model, method, metric, definition, region, condition
 Change = Callable[[Key, float], float | None]  # None to leave it out
 
@@ -107,12 +113,12 @@ def rows_of(given: Mapping[Key, float]) -> pa.Table:
     return pa.table({name: table[name] for name in results.COLUMNS}).cast(results.SCHEMA)
 
 
-def gates(missed: Mapping[str, str] = {}) -> dict[str, list[Gate]]:  # noqa: B006
+def gates(missed: Mapping[str, str] = {}) -> dict[str, list[Gate]]:
     """All passed, but for the named one of a task."""
     names = ("accuracy", "chance", "A erased", "N erased")
     return {task: [Gate(name, 0.5, "0.9 or more", missed.get(task) != name) for name in names] for task in TASKS}
 
 
-def evidence(change: Change = lambda key, value: value, missed: Mapping[str, str] = {}) -> Evidence:  # noqa: B006
+def evidence(change: Change = lambda key, value: value, missed: Mapping[str, str] = {}) -> Evidence:
     changed = {key: change(key, value) for key, value in numbers().items()}
     return Evidence(rows_of({key: value for key, value in changed.items() if value is not None}), gates(missed))

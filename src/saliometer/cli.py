@@ -395,8 +395,8 @@ def reproduce(
     digits: Annotated[
         str,
         typer.Option(
-            help="yona: a folder with MNIST as train and test npz files, or mnist:ROOT for a torchvision root; those of "
-            "scikit-learn if none."
+            help="yona: a folder with MNIST as train and test npz files, or mnist:ROOT for a torchvision root; those "
+            "of scikit-learn if none."
         ),
     ] = "",
     photos: Annotated[

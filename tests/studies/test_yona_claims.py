@@ -164,7 +164,9 @@ def test_both_papers_can_be_reproduced_at_once():
     assert said["Yona & Greenfeld reproduced"] == "yes"
     assert said["Adebayo et al. reproduced"] == "yes (E/B of GBP 0.11, of VBP 0.25)"
     blind = where({"task": "t1", "method": GBP, "metric": "DD.low"}, lambda v: 0.05)
-    assert reproduced(evidence(blind))["Yona & Greenfeld reproduced"].startswith("no (sensitive but not accurate: GBP on t1")
+    assert reproduced(evidence(blind))["Yona & Greenfeld reproduced"].startswith(
+        "no (sensitive but not accurate: GBP on t1"
+    )
 
 
 def test_an_interval_over_seeds_is_students():

@@ -1,4 +1,4 @@
-"""The causal study as a book: pictures of the paper's figures first, then a scoreboard of E and DD, claims and gates."""
+"""The causal study as a book: pictures of the paper's figures first, then gates, a scoreboard of E and DD, claims."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,14 +33,14 @@ TERMS = (
          "distribution of maps.", "E = B − (W_T + W_R) / 2"),
     Term("F, focus", "The share of what decides in the mass on what decides and what distracts.",
          "F = a(A) / (a(A) + a(N))"),
-    Term("DD", "Double dissociation: F by models that learned one labelling less F by models that learned the other, of "
-         "the same region on the same images.", "DD = F(M₁) − F(M₂)"),
+    Term("DD", "Double dissociation: F by models that learned one labelling less F by models that learned the other, "
+         "of the same region on the same images.", "DD = F(M₁) − F(M₂)"),
     Term("Intervals", "Resamples of models, then of images (hierarchical bootstrap); those of similarities are over "
          "training seeds. p comes from a permutation of the labels trained and random over models, corrected by Holm "
          "over methods and tasks."),
-    Term("sensitive, insensitive, undecided", "Sensitive: p below 0.01 and E above 0 for sure. Insensitive: E below 0.02 "
-         "for sure. Else, or with a missed gate, undecided. Accurate besides: DD above 0.10 for sure, and F above that of "
-         "random models and of the area, intervals apart."),
+    Term("sensitive, insensitive, undecided", "Sensitive: p below 0.01 and E above 0 for sure. Insensitive: E below "
+         "0.02 for sure. Else, or with a missed gate, undecided. Accurate besides: DD above 0.10 for sure, and F above "
+         "that of random models and of the area, intervals apart."),
     Term("The two checks", f"A method {RULE}. It {CAUSAL_RULE}."),
 )  # fmt: skip
 
@@ -84,8 +84,8 @@ def book(study: Study) -> Book:
 def _verdict(study: Study, claims: Sequence[Mapping[str, Any]]) -> list[str]:
     held = [claim["holds"] for claim in claims]
     counted = (
-        f"Of {len(claims)} claims of and about Yona and Greenfeld, {held.count(True)} hold here, {held.count(False)} fail "
-        f"and {held.count(None)} stay open."
+        f"Of {len(claims)} claims of and about Yona and Greenfeld, {held.count(True)} hold here, "
+        f"{held.count(False)} fail and {held.count(None)} stay open."
     )
     said = study.headline()
     small = [

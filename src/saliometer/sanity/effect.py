@@ -170,7 +170,7 @@ def _all_splits(count: int, trained: int) -> Tensor:
 
 def _some_splits(count: int, trained: int, draws: int, seed: int, like: Tensor) -> Tensor:
     seeds = forks(fork("splits", seed), torch.arange(draws, device=like.device))
-    chosen = uniform(seeds, "split", count).argsort(1, stable=True)[:, :trained]
+    chosen = uniform(seeds, "split", count).argsort(dim=1, stable=True)[:, :trained]
     return like.new_zeros(draws, count).scatter_(1, chosen, 1.0)
 
 

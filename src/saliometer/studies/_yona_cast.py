@@ -1,7 +1,8 @@
 """The study's models: trained on each labelling, on labels in disorder, pretrained, random; and who is shown what."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ from torch import Tensor
 from saliometer.engine import causal as labellings
 from saliometer.engine.causal import Causal
 from saliometer.engine.causal_models import Training, pretrained, trained, untrained
+from saliometer.engine.run import key
+from saliometer.files import put
 from saliometer.registry import Spec
 from saliometer.sanity.effect import posterior
 from saliometer.sanity.gates import Gate
 from saliometer.studies._yona_evidence import TASKS
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
-from saliometer.tasks import half_digits, shape_digits
-from saliometer.types import ABSENT, Model, Samples, Watch
-
-PHOTOGRAPHS = "photographs"
+from saliometer.tasks import half_digits, pairs, shape_digits
+from saliometer.types import ABSENT, Model, Watch
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,6 @@ class Sizes:
     draws: int
     images: int
     training: Mapping[str, Training]  # by task; 'labels' for labels in disorder
-
-
-@dataclass(frozen=True, eq=False)
-class Cast:
-    """The scenes with their models, and what is known of these."""
-
-    scenes: list[Scene]
-    gates: dict[str, list[Gate]]
-    cards: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # group -> of each trained model
-    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # task -> names of its classes
 
 
 class Casting:
@@ -68,8 +59,16 @@ class Casting:
         return untrained(causal, range(sizes.draws), training, self.device)
 
     def checked(self, task: str, causal: Causal, models: Sequence[Model], random: Sequence[Model], arch: str) -> None:
-        with self.timed(f"gates {task}"):
-            self.gates[task] = labellings.gates(causal, models, random, arch, device=self.device)
+        """The gates of a task, found once for these models."""
+        path = self.folder / f"gates-{task}.json"
+        mark = key([model.fingerprint for model in (*models, *random)], arch, causal.told())
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if kept.get("models") != mark:
+            with self.timed(f"gates {task}"):
+                found = labellings.gates(causal, models, random, arch, device=self.device)
+            kept = {"models": mark, "gates": [asdict(gate) for gate in found]}
+            put(path, (json.dumps(kept, indent=1) + "\n").encode())
+        self.gates[task] = [Gate(**gate) for gate in kept["gates"]]
 
 
 def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
@@ -143,7 +142,7 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
     groups = {name: Group(some, name if name in ("pairs", "pairs2") else "") for name, some in models.items()}
     more = [group for group in ("pretrained",) if group in models]
     return Scene(
-        "pairs", {"pairs": samples, "pairs2": _second(other, samples)}, groups,
+        "pairs", {"pairs": samples, "pairs2": pairs.seen_as(samples, other.setting)}, groups,
         [
             Comparison("pairs", "pairs", "random"), Comparison("pairs2", "pairs2", "random"),
             Comparison("pairs", "pairs", "pairs2"),
@@ -154,12 +153,6 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
         [(posterior({"pairs": 1.0, "pairs2": 1.0}), "random", None)],
         target="label", shown=spread(sizes.images, 8),
     )  # fmt: skip
-
-
-def _second(causal: Causal, samples: Samples) -> Samples:
-    from saliometer.tasks import pairs
-
-    return pairs.seen_as(samples, causal.setting)
 
 
 def named_classes(casting: Casting, digits: str, photos: str) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from saliometer.studies._claims import Claim, Finding, MissingError
-from saliometer.studies._yona_evidence import BOTH, GBP, VBP, Evidence, Floats, over_seeds
+from saliometer.studies._yona_evidence import BOTH, VBP, Evidence, Floats, over_seeds
 from saliometer.summary import Estimate
 
 CLOSE = 0.05  # of a focus: "about 0.5"
@@ -162,7 +162,9 @@ def _tasks_rank_otherwise(e: Evidence) -> Finding:
         turned += pairs
         tau = _kendall([like["t"][m].mean() for m in methods], [like[task][m].mean() for m in methods])
         turned_here = f" ({', '.join(pairs[:4])}{', ...' if len(pairs) > 4 else ''})" if pairs else ""
-        said.append(f"{task}: Kendall's tau {tau:.2f}, {len(pairs)} pairs of {len(methods)} methods turned{turned_here}")
+        said.append(
+            f"{task}: Kendall's tau {tau:.2f}, {len(pairs)} pairs of {len(methods)} methods turned{turned_here}"
+        )
     missed = e.missed(("t", "t1", "t2"))
     return Finding("; ".join(said), bool(turned), f"a gate was missed: {', '.join(missed)}" if missed else "")
 
@@ -346,12 +348,17 @@ CLAIMS = [
         _tile_is_found,
     ),
     _claim(8, "Pairs: pretrained and random differ by less than 0.05", "both light up", _pretraining_finds_no_tile),
-    _claim(9, "Methods ranked by trained-random similarity: another order on t1, t2 than on t", "argued", _tasks_rank_otherwise),
+    _claim(
+        9, "Methods ranked by trained-random similarity: another order on t1, t2 than on t", "argued",
+        _tasks_rank_otherwise,
+    ),
     _claim(
         10, "(ours) Every method differs between trained and random; only E and DD tell noise and edges apart", "-",
         _difference_is_weak,
     ),
-    _claim(11, "(ours) Noise wins the Spearman and SSIM tests, and has E = 0, DD = 0", "-", _noise_wins_the_classical_test),
+    _claim(
+        11, "(ours) Noise wins the Spearman and SSIM tests, and has E = 0, DD = 0", "-", _noise_wins_the_classical_test
+    ),
     _claim(
         12, "Input x Gradient and IG are more alike than VBP by their multiplier; dividing it out closes the gap",
         "Kokhlikyan et al.", _multiplier_hides_the_model,
@@ -361,5 +368,7 @@ CLAIMS = [
         _guided_keeps_the_upper_layers,
     ),
     _claim(14, "(ours) Misclassified images have less focus", "-", _errors_lose_focus),
-    _claim(15, "Trained on shuffled labels: E > 0 for VBP, and less for GBP", "Adebayo et al.", _labels_move_the_gradient),
+    _claim(
+        15, "Trained on shuffled labels: E > 0 for VBP, and less for GBP", "Adebayo et al.", _labels_move_the_gradient
+    ),
 ]  # fmt: skip

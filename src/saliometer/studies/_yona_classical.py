@@ -153,7 +153,7 @@ class _Seen:
 
 
 class _Shaken:
-    """Smooth MPRT: maps averaged over noisy copies of the images, the last of them clean; methods of few passes only."""
+    """Smooth MPRT: maps averaged over noisy copies of the images, the last one clean; methods of few passes only."""
 
     def __init__(self, seen: _Seen, copies: int, seed: int) -> None:
         self.seen, self.copies = seen, copies
@@ -169,7 +169,9 @@ class _Shaken:
     def maps(self) -> dict[str, Tensor]:
         if not self.methods:
             return {}
-        batch = Batch(self.images, self.seen.batch.targets.repeat(self.copies), self.seen.batch.seeds.repeat(self.copies))
+        batch = Batch(
+            self.images, self.seen.batch.targets.repeat(self.copies), self.seen.batch.seeds.repeat(self.copies)
+        )
         found = self.seen.explained(self.methods, batch)
         return {
             label: maps.unflatten(0, (self.copies, -1)).mean(0)
@@ -179,7 +181,7 @@ class _Shaken:
 
 
 def complexity_gain(whole: Tensor, random: Tensor) -> Tensor:
-    """(N,) efficient MPRT: how much more entropy the values of a random model's map have, relative to the whole one's."""
+    """(N,) efficient MPRT: how much more entropy a random model's map has, relative to the whole one's."""
     before, after = entropy(whole), entropy(random)
     return (after - before) / before.where(before > 0, torch.nan)
 

@@ -55,7 +55,11 @@ def _causal(e: Evidence, method: str) -> tuple[str, str, str]:
     short = [task for task, one in verdicts.items() if one.word != "sensitive" or (task in OTHER and not one.accurate)]
     if tasks and not short:
         return PASSES, leans, ""
-    return UNDECIDED, leans, "; ".join(f"{task}: {_short(verdicts[task].word, verdicts[task].reason)}" for task in short)
+    return (
+        UNDECIDED,
+        leans,
+        "; ".join(f"{task}: {_short(verdicts[task].word, verdicts[task].reason)}" for task in short),
+    )
 
 
 def _short(word: str, reason: str) -> str:
@@ -115,7 +119,9 @@ def _yona(e: Evidence) -> str:
                 lacking.setdefault("sensitive but not accurate", []).append(f"{name} on {task}")
     if unrun:
         lacking["not run"] = unrun
-    word = "yes" if not lacking else "no" if set(lacking) & {"insensitive", "sensitive but not accurate"} else "undecided"
+    word = (
+        "yes" if not lacking else "no" if set(lacking) & {"insensitive", "sensitive but not accurate"} else "undecided"
+    )
     return word + _because(lacking)
 
 

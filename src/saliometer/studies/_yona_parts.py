@@ -18,6 +18,7 @@ from saliometer.engine.run import Run, Unit, key
 from saliometer.engine.score import Failure, Method
 from saliometer.files import put
 from saliometer.registry import methods as known
+from saliometer.sanity import focus
 from saliometer.studies._yona_cast import targets
 from saliometer.studies._yona_evidence import CONTROLS
 from saliometer.studies._yona_maps import Maps, controlled, explained, predicted
@@ -25,7 +26,6 @@ from saliometer.studies._yona_measure import MASK, measured
 from saliometer.studies._yona_pictures import keep_maps, keep_scene
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import Scene
-from saliometer.sanity import focus
 from saliometer.types import Watch
 
 CHEAP = 6  # passes an image, up to which methods are explained together
@@ -138,10 +138,15 @@ def packs(labels: Sequence[str], scene: Scene, device: torch.device) -> Iterator
     yield from ([label] for label in labels if label not in cheap)
 
 
-def passes(label: str) -> int:
+def passes(label: str) -> float:
+    """What a method costs for one image: more or fewer draws and steps than its own count in proportion."""
     method = one_method(label)
-    facts = method.entry.facts
-    return int(dict(method.spec.params).get(facts.budget, facts.passes)) if facts.budget else facts.passes
+    found = float(method.entry.facts.passes)
+    for name, value in method.spec.params:
+        usual = method.entry.parameters[name]
+        if name in ("draws", "steps") and isinstance(value, int) and isinstance(usual, int):
+            found *= value / usual
+    return found
 
 
 def run_size(device: torch.device) -> int:

@@ -33,7 +33,9 @@ class Pictures:
     maps: Mapping[str, Mapping[str, npt.NDArray[np.float16]]]  # method -> group -> (k, h, w), from -1 to 1
 
 
-def keep_scene(run: Run, scene: Scene, predictions: Mapping[str, Tensor], classes: Mapping[str, tuple[str, ...]]) -> None:
+def keep_scene(
+    run: Run, scene: Scene, predictions: Mapping[str, Tensor], classes: Mapping[str, tuple[str, ...]]
+) -> None:
     """The images, their labels and what the first model of each group takes them for."""
     shown = list(scene.shown)
     pixels = (scene.images[shown].clamp(0, 1) * 255).round().byte()  # (k, C, H, W)

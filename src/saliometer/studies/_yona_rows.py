@@ -34,7 +34,14 @@ class Rows:
             self.add(task, model(group, seed), metric, value, **which)
 
     def by_image(
-        self, task: str, model: str, metric: str, values: Tensor, ids: Sequence[str], buckets: Sequence[str], **which: str
+        self,
+        task: str,
+        model: str,
+        metric: str,
+        values: Tensor,
+        ids: Sequence[str],
+        buckets: Sequence[str],
+        **which: str,
     ) -> None:
         """One number for each image."""
         self._append(task, model, metric, values.tolist(), ids, buckets, "", which)

@@ -38,7 +38,9 @@ class Scene:
     groups: Mapping[str, Group]
     comparisons: Sequence[Comparison]
     focus: Mapping[str, Sequence[str]]  # task -> the groups whose focus is asked for, its own first
-    effects: Sequence[tuple[Mapping[str, float], str, Tensor | None]] = ()  # weights, random group, images: equation (1)
+    effects: Sequence[
+        tuple[Mapping[str, float], str, Tensor | None]
+    ] = ()  # weights, random group, images: equation (1)
     target: str = "own"  # the class that is explained: the model's own prediction, or the task's 'label'
     shown: tuple[int, ...] = ()  # images that are kept as pictures
 

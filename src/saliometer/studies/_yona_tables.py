@@ -70,12 +70,9 @@ def energies(e: Evidence, task: str) -> str:
         with suppress(MissingError):
             one = e.energy(task, method)
             numbers = [f"{value:.3f}" for value in (one.between, one.trained, one.random)]
-            lines.append(
-                [
-                    method, *numbers, shown(one.effect), f"{one.share:.2f}", _p(one.p),
-                    _p(e.corrected[task, method]), str(e.verdict(task, method)),
-                ]  # fmt: skip
-            )
+            tests = [_p(one.p), _p(e.corrected[task, method])]
+            word = str(e.verdict(task, method))
+            lines.append([method, *numbers, shown(one.effect), f"{one.share:.2f}", *tests, word])
     return table(["method", "B", "W_T", "W_R", "E [95 %]", "E/B", "p", "p, Holm", "verdict"], lines)
 
 
@@ -130,7 +127,10 @@ def curves(e: Evidence, task: str, order: str, measure: str) -> str:
     if not found:
         return ""
     layers = list(next(iter(found.values())))
-    lines = [[m, *(f"{curve[layer].mean():.3f}" if layer in curve else DASH for layer in layers)] for m, curve in found.items()]
+    lines = [
+        [m, *(f"{curve[layer].mean():.3f}" if layer in curve else DASH for layer in layers)]
+        for m, curve in found.items()
+    ]
     return table(["method", *layers], lines)
 
 
@@ -169,10 +169,7 @@ def effects(e: Evidence) -> str:
 
 
 def ablations(e: Evidence) -> str:
-    lines = [
-        [word, task, method, shown(one.effect), f"{one.share:.2f}"]
-        for word, task, method, one in e.ablations()
-    ]
+    lines = [[word, task, method, shown(one.effect), f"{one.share:.2f}"] for word, task, method, one in e.ablations()]
     return table(["ablation", "task", "method", "E [95 %]", "E/B"], lines, 3)
 
 

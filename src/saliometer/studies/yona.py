@@ -1,7 +1,7 @@
 """Sanity checks, done causally (Yona & Greenfeld, 2021; Adebayo et al., 2018), rerun: Figures 1-7 and 15 claims."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -72,7 +72,9 @@ def _digit_sizes(
 ) -> Sizes:  # fmt: skip
     """`epochs` by task; labels in disorder are learned by heart on `by_heart` images."""
     made = {
-        task: Training(arch, by_heart if task == "labels" else many, Recipe(some, batch, rate), shuffled=task == "labels")
+        task: Training(
+            arch, by_heart if task == "labels" else many, Recipe(some, batch, rate), shuffled=task == "labels"
+        )
         for task, some in epochs.items()
     }
     return Sizes(seeds, draws, images, made)
@@ -183,15 +185,15 @@ def reproduce(
 ) -> Study:
     """Train, check the gates, explain, measure: every step goes on where it was.
 
-    `digits` is MNIST, a folder of npz files or a torchvision root as mnist:ROOT, else those of scikit-learn. `photos` is
-    a folder or zip of ten classes in the layout of TinyImageNet; without it pairs are made of digits. `weights` are those
-    of the network that is fine-tuned on photographs, where they are not found by its name.
+    `digits` is MNIST, a folder of npz files or a torchvision root as mnist:ROOT, else those of scikit-learn. `photos`
+    is a folder or zip of ten classes in the layout of TinyImageNet; without it pairs are made of digits. `weights` are
+    those of the network that is fine-tuned on photographs, where they are not found by its name.
     """
     chosen = SCALES[one_of("scale", scale, SCALES)]
     if not digits and scale != "smoke":
         raise ValueError(
-            f"scale '{scale}' wants more digits than scikit-learn has: give --digits, a folder with MNIST as npz files, "
-            "or mnist:ROOT for a torchvision root"
+            f"scale '{scale}' wants more digits than scikit-learn has: give --digits, a folder with MNIST as npz "
+            "files, or mnist:ROOT for a torchvision root"
         )
     place, source = devices.find(device), digits or "sklearn"
     folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +235,9 @@ def reproduce(
         measure_curves(run, task, models, batch, beside, extent, seed, place, timed, steps.of(f"curves {task}"))
     if changes:
         counts = {one.name: len(scenes["digits"].images) for one in changes}
-        run = begun(folder / ABLATIONS, "sanity", counts, fixed, list(dict.fromkeys(m for one in changes for m in one.methods)))
+        run = begun(
+            folder / ABLATIONS, "sanity", counts, fixed, list(dict.fromkeys(m for one in changes for m in one.methods))
+        )
         measure_ablations(run, changes, chosen.resamples, seed, place, timed, steps.of(ABLATIONS))
     watch(1.0, "done")
     return opened(folder)
@@ -270,8 +274,8 @@ def _begin(folder: Path, asked: Mapping[str, Any]) -> None:
     for name, value in asked.items():
         if told.get(name) != value:
             raise ValueError(
-                f"'{folder}' holds a study with {name} '{told.get(name)}', you asked for '{value}': choose another folder "
-                "with --out"
+                f"'{folder}' holds a study with {name} '{told.get(name)}', you asked for '{value}': choose another "
+                "folder with --out"
             )
 
 

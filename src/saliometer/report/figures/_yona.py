@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAPER = "Yona & Greenfeld, Figure"
 MORE = "More figures of the paper"
 STYLE = """
-.yona { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, var(--card-width, 15rem)), 1fr)); gap: 1.2rem; }
+.yona { display: grid; gap: 1.2rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, var(--card)), 1fr)); }
 .yona figure { margin: 0; }
 .yona figcaption { font-size: 0.78rem; line-height: 1.35; margin-top: 0.3rem; overflow-wrap: anywhere; }
 .yona figcaption b.method { display: block; font-size: 0.95rem; }
@@ -60,7 +60,7 @@ def cards(
     def grid(some: Sequence[str]) -> Markup:
         made = [_card(pictures, name, there, named, _lines(e, name, numbers), told) for name in some]
         width = f"{6.5 * (len(there) + 1) if wide else 3.9 * (len(there) + 1):g}rem"
-        return Markup('<div class="yona" style="--card-width:{}">{}</div>').format(width, Markup("").join(made))
+        return Markup('<div class="yona" style="--card:{}">{}</div>').format(width, Markup("").join(made))
 
     html = Markup("<style>{}</style>{}").format(Markup(STYLE + photos), grid(wanted))
     if controls:

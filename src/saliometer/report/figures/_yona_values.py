@@ -16,7 +16,9 @@ EDGES = (17.0, 38.0)
 Found = tuple[str, str, Callable[[str], Estimate]]  # panel, lane, a method's number
 
 
-def panels(e: "Evidence", found: Iterable[Found], lanes: dict[str, _zhang.Lane], label: str, **how: object) -> Chart | None:
+def panels(
+    e: "Evidence", found: Iterable[Found], lanes: dict[str, _zhang.Lane], label: str, **how: object
+) -> Chart | None:
     """None where the run holds none of it."""
     values = []
     for panel, lane, number in found:

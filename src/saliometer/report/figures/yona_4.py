@@ -19,8 +19,8 @@ def yona_4(study: "Study") -> Drawing | None:
     note = (
         "Each image holds one picture of either group of five classes; the label is the class of the first group's. "
         "Models that were fine-tuned should mark its tile, random and pretrained ones both; those of the other group "
-        "(ours) the other tile. All explain the label. F is the share of the tile that decides: fine-tuned / pretrained "
-        "/ random; DD is F by the fine-tuned less F by those of the other group."
+        "(ours) the other tile. All explain the label. F is the share of the tile that decides: fine-tuned / "
+        "pretrained / random; DD is F by the fine-tuned less F by those of the other group."
     )
     return Drawing(note, html=drawing.html, rows=drawing.rows)
 

@@ -15,7 +15,8 @@ TEMPLATE = """
 <div class="scroll" tabindex="0" role="region" aria-label="Both checks by method"><table><thead><tr>
 <th class="left">Method</th><th>Spearman (abs) on t</th><th class="left">original check</th>
 <th class="left">causal check</th><th class="left">by E and DD alone</th><th class="left">why</th></tr></thead><tbody>
-{% for one in every %}<tr><th scope="row" class="left">{{ one.method }}</th><td>{{ "%.3f" | format(one.alike) }}</td>
+{% for one in every %}
+<tr><th scope="row" class="left">{{ one.method }}</th><td>{{ "%.3f" | format(one.alike) }}</td>
 {% for word in (one.original, one.causal, one.leans) %}
 <td class="left">{% if word == "fails" %}<span class="fails">fails</span>{% else %}{{ word }}{% endif %}</td>{% endfor %}
 <td class="left"><small>{{ one.why }}</small></td></tr>

@@ -16,7 +16,7 @@ def yona_curves(study: "Study") -> Drawing | None:
         return None
     note = (
         "Layers drawn anew, one after another from the output or from the input, or one alone; the map of the changed "
-        "model is compared with that of the whole one. Each model explains its own prediction. Early layers stay intact "
-        "for most of the way down, so some likeness must remain there (Binder et al.)."
+        "model is compared with that of the whole one. Each model explains its own prediction. Early layers stay "
+        "intact for most of the way down, so some likeness must remain there (Binder et al.)."
     )
     return Drawing(note, charts)
