@@ -91,10 +91,11 @@ class Weights:
                 value.copy_(own)
         self._now = 0, frozenset()
 
-    def become(self, chosen: Collection[int], draw: int = 0) -> None:
+    def become(self, chosen: Collection[int], draw: int = 0) -> int:
         """The layers with these numbers are drawn anew, all others are the network's own.
 
-        Going from state to state changes only what differs; statistics are estimated once for each state.
+        Going from state to state changes only what differs; statistics are estimated once for each state. Returns how
+        many images went through the network for that.
         """
         wanted = frozenset(chosen)
         before, drawn = self._now
@@ -107,8 +108,9 @@ class Weights:
                 for part in self.layers[place].parts:
                     for name, value in fresh(part, self.seed, draw).items():
                         getattr(part.module, name).copy_(value)
-            self._settle(wanted, draw)
+            passes = self._settle(wanted, draw)
         self._now = draw, wanted
+        return passes
 
     def _own(self, layer: Layer) -> None:
         for part in layer.parts:
@@ -116,25 +118,26 @@ class Weights:
             for value in (getattr(part.module, name) for name in names):
                 value.copy_(self._kept[id(value)][1])
 
-    def _settle(self, wanted: frozenset[int], draw: int) -> None:
+    def _settle(self, wanted: frozenset[int], draw: int) -> int:
         """The running statistics of the layers drawn anew."""
         parts = [part for place in sorted(wanted) for part in self.layers[place].parts]
         modules = [part.module for part in parts if part.keeps_statistics]
         if not modules or self.norms == "keep":
-            return
+            return 0
         if self.norms == "reset":
             for module in modules:
                 module.running_mean.zero_()  # type: ignore[operator]
                 module.running_var.fill_(1)  # type: ignore[operator]
-            return
+            return 0
         known = self._estimated.get((draw, wanted))
         if known is None:
             assert self.references is not None
             estimate(self.net, modules, self.references)
             self._estimated[draw, wanted] = [value.clone() for value in _statistics(modules)]
-            return
+            return len(self.references)
         for value, found in zip(_statistics(modules), known, strict=True):
             value.copy_(found)
+        return 0
 
 
 def _statistics(modules: Sequence[nn.Module]) -> list[Tensor]:
