@@ -72,11 +72,7 @@ class Network:
         found = self._tried(walk, rows)
         if found is None:
             found = walk(self, rows)
-        try:
-            self.settle()
-        except StaleError:
-            found = walk(self, rows)
-            self.settle()
+        self.settle()
         return found
 
     def _tried(self, walk: Callable[["Network", slice], Tensor], rows: slice) -> Tensor | None:
@@ -185,6 +181,8 @@ class Network:
 
 def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
     """Whether every constant is the network's own memory, so that weights written to are seen by the graph."""
+    if graph.facts["numbers"]:
+        return False
     own = {_memory(value) for value in state}
     held = (value for step in graph.steps for value in tree_leaves((step.args, step.kwargs)))
     return all(_memory(value) in own for value in held if isinstance(value, Tensor))
