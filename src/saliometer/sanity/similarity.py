@@ -30,6 +30,7 @@ Read = Callable[[Tensor], Tensor]
 class Similarity:
     """One measure: `read` (N, C, H, W) once, `compare` what was read, (N,) float64; NaN where there is none."""
 
+    name: str
     read: Read
     compare: Callable[[Tensor, Tensor], Tensor]
     why: str  # what is the matter where it is NaN
@@ -213,10 +214,11 @@ def similarity(name: str, shape: Sequence[int], scaling: str = "plain", valid: T
     if name.startswith("spearman"):
         absolute = name == "spearman_abs"
         made = clipped if scaling == "published" else joined
-        return Similarity(lambda maps: ranked(made(maps, absolute), valid), _product, "a constant map has no ranks")
+        why = "a constant map has no ranks"
+        return Similarity(name, lambda maps: ranked(made(maps, absolute), valid), _product, why)
     if name == "ssim":
         small = min(shape[-2:]) <= 2 * RADIUS
-        return Similarity(read, gaussian_ssim, f"SSIM wants {2 * RADIUS + 1} pixels a side" if small else FLAT)
+        return Similarity(name, read, gaussian_ssim, f"SSIM wants {2 * RADIUS + 1} pixels a side" if small else FLAT)
     if name == "ssim_5x5":
-        return Similarity(scaled, ssim_5x5, "SSIM wants 5 pixels a side")
-    return Similarity(partial(_hog_vector, ranks=name == "hog_spearman", read=read), _product, FLAT)
+        return Similarity(name, scaled, ssim_5x5, "SSIM wants 5 pixels a side")
+    return Similarity(name, partial(_hog_vector, ranks=name == "hog_spearman", read=read), _product, FLAT)
