@@ -103,6 +103,10 @@ class Weights:
                 value.copy_(own)
         self._now = 0, frozenset()
 
+    def forget(self) -> None:
+        """Statistics that were estimated before."""
+        self._estimated.clear()
+
     def become(self, chosen: Collection[int], draw: int = 0) -> int:
         """The layers with these numbers are drawn anew, all others are the network's own.
 
