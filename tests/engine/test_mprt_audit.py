@@ -385,7 +385,8 @@ def test_a_state_in_which_a_method_fails_has_no_value_and_says_why(tmp_path):
     found = curve(outcome, "sometimes")
     assert [math.isnan(value) for value in found.values[0, 0]] == [False, True, False]
     assert found.undefined == {"failed: ValueError: not here": COUNT}
-    assert any("3 of 9 comparisons have no value: failed: ValueError: not here" in said for said in outcome.problems())
+    said = "mprt top_down of sometimes (spearman_abs, spearman, ssim, hog): 3 of 9 comparisons have no value: failed: "
+    assert f"{said}ValueError: not here" in outcome.problems()
     assert outcome.failed == {}
 
 

@@ -188,8 +188,10 @@ def _audit_units(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
     left = sum(unit.stop - unit.start for unit in todo)
-    again, predicted = (sum(getattr(one, word) for one in compared) for word in ("again", "predicted"))
-    expected = estimate(list(working.values()), measures, answers, trial, left, again, predicted)
+    again, predicted, beside = (
+        sum(getattr(one, word) for one in compared) for word in ("again", "predicted", "beside")
+    )
+    expected = estimate(list(working.values()), measures, answers, trial, left, again, predicted, beside)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)

@@ -40,6 +40,10 @@ class Comparison(Protocol):
         """How many predictions, once for all methods."""
 
     @property
+    def beside(self) -> int:
+        """How many other images go through, once for all."""
+
+    @property
     def controls(self) -> list[Method]:
         """Maps that explain nothing and are judged by this alone."""
 

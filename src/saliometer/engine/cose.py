@@ -70,6 +70,10 @@ class Paired:
     def predicted(self) -> int:
         return self.again
 
+    @property
+    def beside(self) -> int:
+        return 0
+
     @cached_property
     def controls(self) -> list[Method]:
         return [_as_method(name, function, self.classes) for name, function in CONTROLS.items()]

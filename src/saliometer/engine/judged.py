@@ -79,9 +79,7 @@ class Judged:
             for why in one.reasons() if one.method not in self.controls else ():
                 reasons.setdefault(why, []).append(one.method)
         said += [f"cose of {', '.join(dict.fromkeys(methods))}: {why}" for why, methods in reasons.items()]
-        for curve in self.curves:
-            about = f"{curve.metric} ({curve.similarity}, {curve.order}) of {curve.method}"
-            said += [f"{about}: {why}" for why in (() if curve.method in self.controls else curve.reasons())]
+        said += sanity.reasons([curve for curve in self.curves if curve.method not in self.controls])
         said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
         return said
 

@@ -140,6 +140,11 @@ class Randomised:
     def predicted(self) -> int:
         return sum(any(view.own for view in state.views) for group in self.groups for state in group.states)
 
+    @property
+    def beside(self) -> int:
+        """What batch norms are estimated on, state by state."""
+        return sum(len(group.states) * group.weights.count for group in self.groups if group.weights.statistics)
+
     def rows(self, method: Method, maps: Tensor, samples: Samples) -> list[Rows]:
         if self._samples is not samples:
             self._samples, self._predicted = samples, {}

@@ -15,7 +15,7 @@ from saliometer.types import Scored
 MULTIPLIERS = ("keep", "drop", "divide")
 NAMED = {"order": ORDERS, "by": BY, "norms": NORMS, "target": TARGETS, "multiplier": MULTIPLIERS, "scaling": SCALINGS}
 PARTS = {"full": "lower", "spread": ""}
-DEGENERATE = ("undefined: it has no ranks", "undefined: it has no ranks", "1 if it never moves")
+DEGENERATE = ("undefined, it has no similarity", "undefined, it has no similarity", "1 if it never moves")
 
 
 def checked(name: str, **params: Any) -> None:

@@ -19,7 +19,7 @@ from saliometer.types import Scored
     passes=5,
     random=True,
     parts={"spread": ""},
-    degenerate=("undefined: it has no entropy", "undefined: it has no entropy", "0 if it never moves"),
+    degenerate=("undefined, it has no entropy", "undefined, it has no entropy", "0 if it never moves"),
 )
 def efficient_mprt(
     maps: Tensor,

@@ -77,6 +77,7 @@ class Weights:
         if norms == "reestimate" and self.statistics and references is None:
             raise ValueError("batch norms are to be estimated anew: give references, images without labels, or norms")
         self.references = None if references is None else references[:REFERENCES]
+        self.count = 0 if self.references is None or norms != "reestimate" else len(self.references)
         self._kept = {id(value): (value, value.detach().clone()) for value in self._held()}
         self._now: tuple[int, frozenset[int]] = (0, frozenset())
         self._estimated: dict[tuple[int, frozenset[int]], list[Tensor]] = {}
@@ -149,7 +150,7 @@ class Weights:
             assert self.references is not None
             estimate(self.net, modules, self.references)
             self._estimated[draw, wanted] = [value.clone() for value in _statistics(modules)]
-            return len(self.references)
+            return self.count
         for value, found in zip(_statistics(modules), known, strict=True):
             value.copy_(found)
         return 0
@@ -176,7 +177,7 @@ def estimate(net: nn.Module, modules: Sequence[nn.Module], references: Tensor) -
                 "a batch norm cannot be estimated on one value for each channel: give 2 references or more, or "
                 "norms=keep or norms=reset"
             )
-        var, mean = torch.var_mean(values.transpose(0, 1).flatten(1), 1)
+        var, mean = torch.var_mean(values, [dim for dim in range(values.ndim) if dim != 1])
         module.running_mean.copy_(mean)  # type: ignore[operator]
         module.running_var.copy_(var)  # type: ignore[operator]
         heard[module].append((mean.double(), var.double()))

@@ -22,7 +22,7 @@ SIGMA, RADIUS = 1.5, 5  # of SSIM's window
 CLIP = 0.99
 SIMILARITIES = ("spearman_abs", "spearman", "ssim", "hog", "hog_spearman", "ssim_5x5")
 USUAL = SIMILARITIES[:4]  # of those, what is measured unless one is named
-FLAT = "a constant map cannot be scaled"
+FLAT = "a constant map has no similarity"
 Read = Callable[[Tensor], Tensor]
 
 
@@ -214,8 +214,7 @@ def similarity(name: str, shape: Sequence[int], scaling: str = "plain", valid: T
     if name.startswith("spearman"):
         absolute = name == "spearman_abs"
         made = clipped if scaling == "published" else joined
-        why = "a constant map has no ranks"
-        return Similarity(name, lambda maps: ranked(made(maps, absolute), valid), _product, why)
+        return Similarity(name, lambda maps: ranked(made(maps, absolute), valid), _product, FLAT)
     if name == "ssim":
         small = min(shape[-2:]) <= 2 * RADIUS
         return Similarity(name, read, gaussian_ssim, f"SSIM wants {2 * RADIUS + 1} pixels a side" if small else FLAT)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saliometer.judgement import Column
-from saliometer.registry import Spec
+from saliometer.registry import Spec, metrics
 from saliometer.sanity.plan import RANDOMISED
 
 Floats = npt.NDArray[np.float64]
@@ -62,12 +62,6 @@ class Curve:
         if self.order in WHOLE and self.metric != "efficient_mprt":
             found["full"] = _mean(self.values[:, :, -1], (1,))
         return found
-
-    def reasons(self) -> list[str]:
-        """What a reader must know of comparisons that have no value."""
-        return [
-            f"{count} of {self.values.size} comparisons have no value: {why}" for why, count in self.undefined.items()
-        ]
 
     def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
@@ -128,6 +122,26 @@ def columns(found: Sequence[Curve]) -> list[Column]:
             name, methods = f"{metric}.{part}".rstrip("."), tuple(curve.method for curve in some)
             several.append(Column(name, definition, methods, some[0].images, values))
     return several
+
+
+def reasons(found: Sequence[Curve]) -> list[str]:
+    """What a reader must know of comparisons that have no value; similarities that have the same say it once."""
+    told: dict[str, list[str]] = {}
+    for curve in found:
+        for why, count in curve.undefined.items():
+            about = f"{curve.metric} {curve.order} of {curve.method}"
+            sentence = f"{count} of {curve.values.size} comparisons have no value: {why}"
+            told.setdefault(f"{about} ({{}}): {sentence}", []).append(curve.similarity)
+    return [sentence.replace("({})", f"({', '.join(dict.fromkeys(kinds))})", 1) for sentence, kinds in told.items()]
+
+
+def label(metric: str, definition: str) -> str:
+    """What tables call a column: the metric, what of it is not as usual, and the similarity."""
+    params = dict(Spec.parse(definition).params)
+    usual = metrics[metric.partition(".")[0]].parameters
+    other = {key: value for key, value in params.items() if key not in ("similarity", "draws") and value != usual[key]}
+    words = [str(value) if key == "order" else f"{key}={value}" for key, value in other.items()]
+    return " ".join([metric, *words, *([str(params["similarity"])] if "similarity" in params else [])])
 
 
 def sentences(found: Sequence[Curve]) -> list[str]:

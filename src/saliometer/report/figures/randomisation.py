@@ -6,7 +6,8 @@ from typing import Any
 
 from saliometer.engine.judged import Judged
 from saliometer.report.figures import Chart, Drawing, figure
-from saliometer.report.figures._lines import INKS, LINE, MORE, STROKES, SYMBOLS
+from saliometer.report.figures._lines import INKS as EVERY
+from saliometer.report.figures._lines import LINE, MORE, STROKES, SYMBOLS
 from saliometer.report.figures._panels import NARROW, lines_of
 from saliometer.sanity.summary import Curve
 
@@ -16,13 +17,16 @@ NOTE = (
     "nothing. A cascade that begins at the logits leaves early layers as they were, so some similarity must remain."
 )
 START = "none"
+INKS = EVERY[:-1]  # the last is for controls
+CONTROLS = {"random": 0, "edge": 1, "input": 2}  # those that tell something here, each with its stroke and symbol
 
 
 @figure("While layers are drawn anew", of="audit", order=50)
 def randomisation(judged: Judged) -> Drawing | None:
     by: dict[tuple[str, str], list[Curve]] = {}
     for curve in judged.curves:
-        if len(curve.layers) > 1 and not all(map(math.isnan, curve.means)):
+        shown = curve.method not in judged.controls or curve.method in CONTROLS
+        if shown and len(curve.layers) > 1 and not all(map(math.isnan, curve.means)):
             by.setdefault((curve.metric, curve.definition), []).append(curve)
     return Drawing(NOTE, [_chart(some, judged.controls) for some in by.values()]) if by else None
 
@@ -46,7 +50,7 @@ def _chart(curves: Sequence[Curve], controls: Sequence[str]) -> Chart:
         },
         "yAxis": {
             "type": "value", "name": "similarity", "nameLocation": "middle", "nameGap": 32, "max": 1,
-            "min": min(0.0, math.floor(10 * least) / 10),
+            "min": min(0.0, math.floor(5 * least) / 5),
         },
         "series": [_series(place, curve, curve.method in controls, begun) for place, curve in enumerate(curves)],
         "media": [
@@ -67,9 +71,9 @@ def _chart(curves: Sequence[Curve], controls: Sequence[str]) -> Chart:
 
 
 def _series(place: int, curve: Curve, control: bool, begun: Sequence[str]) -> dict[str, Any]:
-    """As many looks as there are inks, strokes and symbols; controls are dotted."""
-    ink, kind = INKS[place % len(INKS)], place // len(INKS) % len(STROKES)
-    style = {"color": "@control" if control else ink, "type": "dotted" if control else STROKES[kind], "width": 2}
+    """As many looks as there are inks, strokes and symbols."""
+    kind = CONTROLS[curve.method] if control else place // len(INKS) % len(STROKES)
+    style = {"color": "@control" if control else INKS[place % len(INKS)], "type": STROKES[kind], "width": 2}
     values = [*(1.0 for _ in begun), *curve.means.tolist()]
     return {
         "type": "line", "name": curve.method, "symbol": SYMBOLS[kind], "symbolSize": 6, "showAllSymbol": True,
