@@ -20,6 +20,7 @@ from saliometer.cose.summary import CHANGED, CORRECT, UNCHANGED
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.checkpoints import Checkpoints, states
+from saliometer.engine.compared import Rows, notes_of
 from saliometer.engine.score import Failure, Method, attributions
 from saliometer.registry import Entry, Facts, Spec, one_of
 from saliometer.seeds import fork, forks
@@ -38,19 +39,10 @@ class Compared:
     changed: Tensor  # (N,) bool
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The same as rows hold it, each list with one entry for each image."""
-
-    definition: str
-    metrics: list[str]
-    conditions: list[str]
-    values: list[float]
-    notes: list[str]
-
-
 class Paired:
     """The measures of pairs that an audit was asked for, with the other states of its model."""
+
+    name = "cose"
 
     def __init__(
         self, measures: Sequence[Measure], answers: Answers, checkpoints: Checkpoints | None, seed: int, classes: int
@@ -58,7 +50,7 @@ class Paired:
         self.measures, self.answers, self.classes = measures, answers, classes
         found, self.said = states(answers.model.net, checkpoints, seed)
         self.others = {one.label: self._answers(one.net, one.sha256) for one in found}
-        self.marks = {one.label: one.sha256 for one in found}
+        self.marks: dict[str, str] = {one.label: one.sha256 for one in found}
         self._chunk: Chunk | None = None
 
     def _answers(self, net: torch.nn.Module, mark: str) -> Answers:
@@ -73,6 +65,14 @@ class Paired:
         several = {(_names(one), _params(one)["magnitudes"], _params(one)["fixed_target"]) for one in self.measures}
         one_seed = torch.zeros(1, dtype=torch.int64)
         return sum(len(data_pairs(one_seed, names, count)) + len(self.others) for names, count, _ in several)
+
+    @property
+    def predicted(self) -> int:
+        return self.again
+
+    @property
+    def beside(self) -> int:
+        return 0
 
     @cached_property
     def controls(self) -> list[Method]:
@@ -248,8 +248,7 @@ def _fetched(several: Sequence[Compared]) -> list[Rows]:
     invalid = torch.stack([torch.stack(list(one.scored.invalid.values())) for one in several]).tolist()
     found = []
     for one, numbers, moved, bad in zip(several, values, changed, invalid, strict=True):
-        reasons = list(zip(one.scored.invalid, bad, strict=True))
-        notes = [next((why for why, where in reasons if where[place]), "") for place in range(len(numbers))]
+        notes = notes_of(one.scored.invalid, bad, len(numbers))
         metrics = [CHANGED if yes else UNCHANGED for yes in moved]
         found.append(Rows(one.definition, metrics, one.conditions, numbers, notes))
     return found

@@ -51,7 +51,7 @@ def layers_in_order(net: nn.Module, images: Tensor, *, by: str = "block", only: 
     """
     one_of("grouping", by, BY)
     check(net)
-    parts = _parts(net)
+    parts = parts_of(net)
     used = _in_order(net, images[:1], parts)
     if not used:
         raise ValueError("the model has no weights that its scores depend on, so there is nothing to randomise")
@@ -104,7 +104,7 @@ def _tensors(net: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from net.named_buffers()
 
 
-def _parts(net: nn.Module) -> list[Part]:
+def parts_of(net: nn.Module) -> list[Part]:
     """Everything that has weights of its own; weights that two modules share belong to the first."""
     found, seen = [], set()
     for path, module in net.named_modules():
@@ -128,7 +128,7 @@ def _own(module: nn.Module) -> dict[str, Tensor]:
     """Its own parameters, and the weight and bias of a batch norm that keeps them in buffers."""
     frozen = module._buffers.items() if keeps_statistics(module) else ()
     held = [*module._parameters.items(), *((name, value) for name, value in frozen if name in ("weight", "bias"))]
-    return {name: value for name, value in held if value is not None}
+    return {name: value for name, value in held if value is not None and value.is_floating_point()}
 
 
 def _stem(name: str) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.registry import one_of
-from saliometer.sanity.layers import Layer, Part
+from saliometer.sanity.layers import Layer, Part, parts_of
 from saliometer.seeds import fork, forks, normal, scoped, uniform
 
 NORMS = ("reestimate", "keep", "reset")
@@ -44,6 +44,18 @@ def randomised(
         yield net
 
 
+def redrawn(net: nn.Module, seed: int, draw: int = 0) -> nn.Module:
+    """A copy with every layer drawn anew; running statistics are reset to (0, 1)."""
+    copied = copy.deepcopy(net)
+    with torch.no_grad():
+        for part in parts_of(copied):
+            for name, value in fresh(part, seed, draw).items():
+                getattr(part.module, name).copy_(value)
+            if part.keeps_statistics:
+                _reset(part.module)
+    return copied
+
+
 class Weights:
     """A network's weights, of which some layers can be drawn anew; at the end of the `with` block all is as it was.
 
@@ -65,6 +77,7 @@ class Weights:
         if norms == "reestimate" and self.statistics and references is None:
             raise ValueError("batch norms are to be estimated anew: give references, images without labels, or norms")
         self.references = None if references is None else references[:REFERENCES]
+        self.count = 0 if self.references is None or norms != "reestimate" else len(self.references)
         self._kept = {id(value): (value, value.detach().clone()) for value in self._held()}
         self._now: tuple[int, frozenset[int]] = (0, frozenset())
         self._estimated: dict[tuple[int, frozenset[int]], list[Tensor]] = {}
@@ -91,10 +104,15 @@ class Weights:
                 value.copy_(own)
         self._now = 0, frozenset()
 
-    def become(self, chosen: Collection[int], draw: int = 0) -> None:
+    def forget(self) -> None:
+        """Statistics that were estimated before."""
+        self._estimated.clear()
+
+    def become(self, chosen: Collection[int], draw: int = 0) -> int:
         """The layers with these numbers are drawn anew, all others are the network's own.
 
-        Going from state to state changes only what differs; statistics are estimated once for each state.
+        Going from state to state changes only what differs; statistics are estimated once for each state. Returns how
+        many images went through the network for that.
         """
         wanted = frozenset(chosen)
         before, drawn = self._now
@@ -107,8 +125,9 @@ class Weights:
                 for part in self.layers[place].parts:
                     for name, value in fresh(part, self.seed, draw).items():
                         getattr(part.module, name).copy_(value)
-            self._settle(wanted, draw)
+            passes = self._settle(wanted, draw)
         self._now = draw, wanted
+        return passes
 
     def _own(self, layer: Layer) -> None:
         for part in layer.parts:
@@ -116,25 +135,30 @@ class Weights:
             for value in (getattr(part.module, name) for name in names):
                 value.copy_(self._kept[id(value)][1])
 
-    def _settle(self, wanted: frozenset[int], draw: int) -> None:
+    def _settle(self, wanted: frozenset[int], draw: int) -> int:
         """The running statistics of the layers drawn anew."""
         parts = [part for place in sorted(wanted) for part in self.layers[place].parts]
         modules = [part.module for part in parts if part.keeps_statistics]
         if not modules or self.norms == "keep":
-            return
+            return 0
         if self.norms == "reset":
             for module in modules:
-                module.running_mean.zero_()  # type: ignore[operator]
-                module.running_var.fill_(1)  # type: ignore[operator]
-            return
+                _reset(module)
+            return 0
         known = self._estimated.get((draw, wanted))
         if known is None:
             assert self.references is not None
             estimate(self.net, modules, self.references)
             self._estimated[draw, wanted] = [value.clone() for value in _statistics(modules)]
-            return
+            return self.count
         for value, found in zip(_statistics(modules), known, strict=True):
             value.copy_(found)
+        return 0
+
+
+def _reset(module: nn.Module) -> None:
+    module.running_mean.zero_()  # type: ignore[operator]
+    module.running_var.fill_(1)  # type: ignore[operator]
 
 
 def _statistics(modules: Sequence[nn.Module]) -> list[Tensor]:
@@ -153,7 +177,7 @@ def estimate(net: nn.Module, modules: Sequence[nn.Module], references: Tensor) -
                 "a batch norm cannot be estimated on one value for each channel: give 2 references or more, or "
                 "norms=keep or norms=reset"
             )
-        var, mean = torch.var_mean(values.transpose(0, 1).flatten(1), 1)
+        var, mean = torch.var_mean(values, [dim for dim in range(values.ndim) if dim != 1])
         module.running_mean.copy_(mean)  # type: ignore[operator]
         module.running_var.copy_(var)  # type: ignore[operator]
         heard[module].append((mean.double(), var.double()))

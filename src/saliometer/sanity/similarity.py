@@ -4,7 +4,7 @@ The measures of Adebayo et al. (2018), each with how it reads maps. Every one ha
 compared with many others are read once: `read` makes of attributions (N, C, H, W) what `compare` takes twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,9 @@ SCALINGS = ("plain", "published", "second_moment")
 CELL, CELLS, ORIENTATIONS = 16, 3, 9  # of a HOG: pixels, cells of a block, bins of 180 degrees
 SIGMA, RADIUS = 1.5, 5  # of SSIM's window
 CLIP = 0.99
+SIMILARITIES = ("spearman_abs", "spearman", "ssim", "hog", "hog_spearman", "ssim_5x5")
+USUAL = SIMILARITIES[:4]  # of those, what is measured unless one is named
+FLAT = "a constant map has no similarity"
 Read = Callable[[Tensor], Tensor]
 
 
@@ -28,7 +31,6 @@ class Similarity:
     """One measure: `read` (N, C, H, W) once, `compare` what was read, (N,) float64; NaN where there is none."""
 
     name: str
-    stage: str  # how it reads maps, as rows name it
     read: Read
     compare: Callable[[Tensor, Tensor], Tensor]
     why: str  # what is the matter where it is NaN
@@ -49,13 +51,6 @@ def hog_similarity(maps: Tensor, others: Tensor, *, ranks: bool = False) -> Tens
     """(N,): the correlation of histograms of oriented gradients, Pearson's or of their ranks."""
     one, other = (_hog_vector(some, ranks) for some in (maps, others))
     return _product(one, other)
-
-
-def similarity(name: str, shape: torch.Size, scaling: str = "plain", valid: Tensor | None = None) -> Similarity:
-    """One of SIMILARITIES, for attributions of this shape (..., H, W)."""
-    one_of("similarity", name, SIMILARITIES)
-    one_of("scaling", scaling, SCALINGS)
-    return SIMILARITIES[name](name, shape, scaling, valid)
 
 
 # What they read
@@ -154,7 +149,7 @@ def _smoothed(maps: Tensor) -> Tensor:
 # Oriented gradients
 
 
-def cell_for(shape: torch.Size) -> int:
+def cell_for(shape: Sequence[int]) -> int:
     """16 pixels, or what leaves three cells on a small map's shorter side."""
     return max(1, min(CELL, min(shape[-2:]) // CELLS))
 
@@ -200,43 +195,29 @@ def _hog_vector(maps: Tensor, ranks: bool, read: Read = spread) -> Tensor:
 # By name
 
 
-def _by_ranks(name: str, shape: torch.Size, scaling: str, valid: Tensor | None) -> Similarity:
-    absolute = name == "spearman_abs"
-    stage = "abs_sum" if absolute else "sum"
-    if scaling == "published":
-        return Similarity(
-            name, f"{stage}_clip99", lambda maps: ranked(clipped(maps, absolute), valid), _product, NO_RANKS
-        )
-    stage = f"{stage}_{scaling}" if scaling == "second_moment" else stage  # ranks are the same
-    return Similarity(name, stage, lambda maps: ranked(joined(maps, absolute), valid), _product, NO_RANKS)
+def stage_of(name: str, scaling: str) -> str:
+    """How a similarity reads attributions, as rows name it."""
+    one_of("similarity", name, SIMILARITIES)
+    one_of("scaling", scaling, SCALINGS)
+    if name.startswith("spearman"):
+        joined_by = "abs_sum" if name == "spearman_abs" else "sum"
+        return {"published": f"{joined_by}_clip99"}.get(scaling, joined_by)  # ranks know no scale
+    if name == "ssim_5x5":
+        return "abs_sum_percentile"
+    return "second_moment" if scaling == "second_moment" else "joint_minmax"
 
 
-def _by_structure(name: str, shape: torch.Size, scaling: str, valid: Tensor | None) -> Similarity:
-    read, stage = _read(scaling)
-    return Similarity(name, f"{stage}_gaussian", read, gaussian_ssim, f"{FLAT}, or smaller than 11x11 pixels")
-
-
-def _by_windows(name: str, shape: torch.Size, scaling: str, valid: Tensor | None) -> Similarity:
-    return Similarity(name, "abs_sum_percentile", scaled, ssim_5x5, "the map is smaller than 5x5 pixels")
-
-
-def _by_gradients(name: str, shape: torch.Size, scaling: str, valid: Tensor | None) -> Similarity:
-    read, stage = _read(scaling)
-    vector = partial(_hog_vector, ranks=name == "hog_spearman", read=read)
-    return Similarity(name, f"{stage}_hog{cell_for(shape)}", vector, _product, FLAT)
-
-
-def _read(scaling: str) -> tuple[Read, str]:
-    return (second_moment, "second_moment") if scaling == "second_moment" else (spread, "joint_minmax")
-
-
-NO_RANKS = "a constant map has no ranks"
-FLAT = "a constant map cannot be scaled"
-SIMILARITIES = {
-    "spearman_abs": _by_ranks,
-    "spearman": _by_ranks,
-    "ssim": _by_structure,
-    "hog": _by_gradients,
-    "hog_spearman": _by_gradients,
-    "ssim_5x5": _by_windows,
-}
+def similarity(name: str, shape: Sequence[int], scaling: str = "plain", valid: Tensor | None = None) -> Similarity:
+    """One of SIMILARITIES for attributions of this shape (..., H, W); ranks are those of `valid` pixels (N, H, W)."""
+    stage_of(name, scaling)
+    read = second_moment if scaling == "second_moment" else spread
+    if name.startswith("spearman"):
+        absolute = name == "spearman_abs"
+        made = clipped if scaling == "published" else joined
+        return Similarity(name, lambda maps: ranked(made(maps, absolute), valid), _product, FLAT)
+    if name == "ssim":
+        small = min(shape[-2:]) <= 2 * RADIUS
+        return Similarity(name, read, gaussian_ssim, f"SSIM wants {2 * RADIUS + 1} pixels a side" if small else FLAT)
+    if name == "ssim_5x5":
+        return Similarity(name, scaled, ssim_5x5, "SSIM wants 5 pixels a side")
+    return Similarity(name, partial(_hog_vector, ranks=name == "hog_spearman", read=read), _product, FLAT)
