@@ -190,7 +190,9 @@ def _loaded(causal: Causal, seed: int, folder: Path, training: Training, device:
         raise ValueError(f"weights '{path}' are not those of their card: delete both files, and they are trained anew")
     net = _fresh(causal, training, seed, "cpu", "loaded")
     net.load_state_dict(safetensors.torch.load(data))  # copied into float32
-    return Fitted(_wrapped(net.to(device), causal, training, seed, "shuffled" if training.shuffled else "trained"), card)
+    return Fitted(
+        _wrapped(net.to(device), causal, training, seed, "shuffled" if training.shuffled else "trained"), card
+    )
 
 
 # Networks

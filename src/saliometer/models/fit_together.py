@@ -12,7 +12,7 @@ from torch.func import functional_call, stack_module_state
 from torch.nn import functional as F
 
 from saliometer.files import put
-from saliometer.models.fit import Recipe
+from saliometer.models._recipe import Recipe
 from saliometer.seeds import fork
 from saliometer.types import Watch
 
@@ -75,7 +75,7 @@ def _forward(net: nn.Module, count: int) -> Forward:
         return functional_call(net, weights, (images,))  # type: ignore[no-any-return]
 
     if count > 1:
-        return torch.vmap(one)  # type: ignore[no-any-return]
+        return torch.vmap(one)
     return lambda weights, images: one({name: value[0] for name, value in weights.items()}, images[0])[None]
 
 

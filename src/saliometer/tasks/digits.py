@@ -1,4 +1,4 @@
-"""Digits: the natural task, to name the digit (task t of Yona & Greenfeld, 2021; the network of Adebayo et al., 2018)."""
+"""Digits: the natural task, to name the digit (Adebayo et al., 2018; task t of Yona & Greenfeld, 2021)."""
 
 from typing import Any
 

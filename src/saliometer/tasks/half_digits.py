@@ -35,9 +35,8 @@ def half_digits(
     masks = halves.expand(count, -1, -1, -1)
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
     buckets = tuple(str(number) for number in (1 + digits + 10 * labels).tolist())
-    return Samples(
-        Batch(images[:, None], labels, seeds), ids, labels, masks, _boxes(masks), _roles(deletable, count, device), buckets
-    )
+    roles = _roles(deletable, count, device)
+    return Samples(Batch(images[:, None], labels, seeds), ids, labels, masks, _boxes(masks), roles, buckets)
 
 
 def _boxes(masks: Tensor) -> Tensor:

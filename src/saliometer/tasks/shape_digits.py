@@ -73,7 +73,7 @@ def seen_as(samples: Samples, setting: str) -> Samples:
 
 
 def placed(kinds: Tensor, seeds: Tensor, digits: Tensor) -> Tensor:
-    """(N, 28, 28) the shapes' opacity: anywhere fully inside, so long as shape and digit each keep pixels of their own."""
+    """(N, 28, 28) the shapes' opacity: anywhere inside, so long as shape and digit each keep pixels of their own."""
     shapes = _shapes(kinds, seeds, 0)
     pending = _hidden(kinds, shapes, digits).nonzero()[:, 0]
     for attempt in range(1, TRIES):
@@ -81,7 +81,7 @@ def placed(kinds: Tensor, seeds: Tensor, digits: Tensor) -> Tensor:
             return shapes
         shapes[pending] = _shapes(kinds[pending], seeds[pending], attempt)
         pending = pending[_hidden(kinds[pending], shapes[pending], digits[pending])]
-    raise ValueError(f"after {TRIES} draws a shape still covers its digit or is covered by it: wanted digits of thin lines")
+    raise ValueError(f"after {TRIES} draws a shape still covers its digit or lies within it: wanted thinner digits")
 
 
 def _hidden(kinds: Tensor, shapes: Tensor, digits: Tensor) -> Tensor:
