@@ -149,16 +149,16 @@ def test_files_that_are_no_pictures_arrays_or_zips_are_named(tmp_path):
         bank(str(tmp_path / "broken.zip"), "train")
     (tmp_path / "arrays").mkdir()
     (tmp_path / "arrays" / "train.npz").write_bytes(b"no arrays")
-    with pytest.raises(ValueError, match="wanted an .npz with x and y"):
+    with pytest.raises(ValueError, match=r"wanted an .npz with x and y"):
         bank(str(tmp_path / "arrays"), "train")
     np.savez(tmp_path / "arrays" / "train.npz", pictures=np.zeros(3))
-    with pytest.raises(ValueError, match="wanted an .npz with x and y"):
+    with pytest.raises(ValueError, match=r"wanted an .npz with x and y"):
         bank(str(tmp_path / "arrays"), "train")
 
 
 def test_a_folder_of_photographs_holds_no_digits(tmp_path):
     place = folder(tmp_path / "photos", [f"kind{n}" for n in range(10)], each=1)
-    with pytest.raises(ValueError, match="holds no digits but pictures of 3 x 64 x 64 .* wanted 1 x 28 x 28"):
+    with pytest.raises(ValueError, match=r"holds no digits but pictures of 3 x 64 x 64 .* wanted 1 x 28 x 28"):
         digit_bank(str(place), "train")
 
 
