@@ -1,4 +1,4 @@
-"""Networks of the causal checks: trained once and kept, random ones of draws of their own, published ones with a new head."""
+"""Networks of the causal checks: trained and kept, random ones of their own draws, published ones with a new head."""
 
 import json
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_weights_that_are_not_those_of_their_card_are_refused(tmp_path):
     trained(HALF, [0], tmp_path, TINY)
     path = tmp_path / f"{stem(HALF, 0, TINY)}.safetensors"
     path.write_bytes(path.read_bytes()[:-2] + b"xx")
-    with pytest.raises(ValueError, match="are not those of their card"):
+    with pytest.raises(ValueError, match="missing or not those of their card"):
         trained(HALF, [0], tmp_path, TINY)
 
 

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from saliometer import registry
 from saliometer.engine import zoo
-from saliometer.engine.causal import IMAGENET, TESTED, Causal, bar, right, scaled
+from saliometer.engine.causal import IMAGENET, TESTED, Causal, gates, right, scaled
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.shipped import CAM_LAYERS, MIDDLE_LAYERS
 from saliometer.engine.train import digest_of, rounded, save, so_far
 from saliometer.models.fit import Recipe, fit
 from saliometer.models.fit_together import fit_together
 from saliometer.registry import Spec
+from saliometer.sanity.gates import Gate, missed
 from saliometer.sanity.randomise import estimate
 from saliometer.seeds import fork, forks, scoped, uniform
 from saliometer.types import Model, Watch
@@ -138,11 +139,13 @@ def _train(
         ]
     for net, seed, told, share in zip(nets, seeds, settled, reached, strict=True):
         model = _wrapped(rounded(net), causal, training, seed, "trained")
-        accuracy = _accuracy(causal, model, device)
-        least, most = bar(causal, training.arch)
-        accepted = share > MEMORISED if training.shuffled else least <= accuracy <= most
+        found = gates(causal, [model], [], training.arch, count=TESTED, device=device)
+        rule = [Gate("training accuracy", share, f"more than {MEMORISED:g}", share > MEMORISED)]
         card = told | {
-            "accuracy": accuracy, "train_accuracy": share, "accepted": accepted, "trained_on": device, "tried": 1
+            "accuracy": found[0].value, "train_accuracy": share, "trained_on": device, "tried": 1,
+            "accepted": not missed(rule if training.shuffled else found),
+            "acceptance": {gate.name: {"got": gate.value, "wanted": gate.bar} for gate in found},
+            "labelling": "", "sampler": "disjoint",
         }  # fmt: skip
         save(net, folder / f"{stem(causal, seed, training)}.safetensors", card)
     checkpoint.unlink(missing_ok=True)
@@ -185,14 +188,21 @@ def _share(right: Tensor) -> float:
 
 def _loaded(causal: Causal, seed: int, folder: Path, training: Training, device: str) -> Fitted:
     card, path = _kept(causal, seed, folder, training)
-    data = path.read_bytes()
+    return load(causal, path, card, device)
+
+
+def load(causal: Causal, path: Path, card: dict[str, Any], device: str = "cpu") -> Fitted:
+    """The network of a card, its weights checked and widened to float32."""
+    data = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(data).hexdigest() != card["sha256"]:
-        raise ValueError(f"weights '{path}' are not those of their card: delete both files, and they are trained anew")
-    net = _fresh(causal, training, seed, "cpu", "loaded")
+        raise ValueError(
+            f"weights '{path}' are missing or not those of their card: delete both files, and they are trained anew"
+        )
+    training = Training(card["model"])
+    net = _fresh(causal, training, card["seed"], "cpu", "loaded")
     net.load_state_dict(safetensors.torch.load(data))  # copied into float32
-    return Fitted(
-        _wrapped(net.to(device), causal, training, seed, "shuffled" if training.shuffled else "trained"), card
-    )
+    state = "shuffled" if card["shuffled"] else "trained"
+    return Fitted(_wrapped(net.to(device), causal, training, card["seed"], state), card)
 
 
 # Networks
