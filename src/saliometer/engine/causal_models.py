@@ -22,11 +22,12 @@ from saliometer.registry import Spec
 from saliometer.sanity.gates import Gate, missed
 from saliometer.sanity.randomise import estimate
 from saliometer.seeds import fork, forks, scoped, uniform
+from saliometer.tasks.pairs import enlarged
 from saliometer.types import Model, Watch
 
 MEMORISED = 0.95  # training accuracy at which labels in disorder are known by heart
 REFERENCES = 512  # training images that batch norms of random networks are set by
-TOGETHER = 512  # training images drawn at a time
+TOGETHER = 4096  # training images drawn at a time
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,10 @@ def _kept(causal: Causal, seed: int, folder: Path, training: Training) -> tuple[
 
 
 def _training_set(causal: Causal, training: Training, device: str) -> tuple[Tensor, Tensor]:
-    """(n, C, H, W) pixels and (n,) labels."""
-    images, labels = [], []
-    for start in range(0, training.images, TOGETHER * 8):
-        samples = causal.samples("train", min(TOGETHER * 8, training.images - start), start, device)
+    """(n, C, H, W) pixels, tiles not yet enlarged, and (n,) labels."""
+    images, labels, small = [], [], replace(causal, side=0)
+    for start in range(0, training.images, TOGETHER):
+        samples = small.samples("train", min(TOGETHER, training.images - start), start, device)
         images.append(samples.batch.images)
         labels.append(samples.labels)
     return torch.cat(images), torch.cat(labels)
@@ -139,7 +140,7 @@ def _train(
         ]
     for net, seed, told, share in zip(nets, seeds, settled, reached, strict=True):
         model = _wrapped(rounded(net), causal, training, seed, "trained")
-        found = gates(causal, [model], [], training.arch, count=TESTED, device=device)
+        found = gates(causal, [model], [], training.arch, count=TESTED, converged=not training.until, device=device)
         rule = [Gate("training accuracy", share, f"more than {MEMORISED:g}", share > MEMORISED)]
         card = told | {
             "accuracy": found[0].value, "train_accuracy": share, "trained_on": device, "tried": 1,
@@ -158,17 +159,21 @@ def _alone(
     """For networks with batch norm or published weights; its accuracy on what it was trained on."""
     model, device = _wrapped(net, causal, training, seed, "trained", frozen=False), str(images.device)
 
+    def known() -> float:
+        parts = zip(images.split(TOGETHER), labels.split(TOGETHER), strict=True)
+        return _share(torch.cat([right(model, enlarged(some, causal.side), own) for some, own in parts]))
+
     def enough() -> bool:
         net.eval()
         if training.shuffled:
-            return _share(right(model, images, labels)) > MEMORISED
+            return known() > MEMORISED
         return bool(training.until) and _accuracy(causal, model, device) >= training.until
 
     fit(
-        net, lambda chosen: scaled(images[chosen], model), labels, training.recipe, stream, enough=enough,
-        checkpoint=checkpoint, watch=watch,
+        net, lambda chosen: scaled(enlarged(images[chosen], causal.side), model), labels, training.recipe, stream,
+        enough=enough, checkpoint=checkpoint, watch=watch,
     )  # fmt: skip
-    return _share(right(model, images, labels))
+    return known()
 
 
 def _disorder(labels: Tensor, seed: int) -> Tensor:
