@@ -118,7 +118,6 @@ def test_photographs_are_asked_for_less(tmp_path):
             tmp_path / f"{split}.npz",
             x=np.zeros((10, 32, 32, 3), np.uint8),
             y=np.arange(10),
-            classes=list("abcdefghij"),
         )
     assert bar(Causal("pairs", "first", str(tmp_path)), "resnet18") == (0.60, 1.0)
 
