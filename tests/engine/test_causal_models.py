@@ -175,3 +175,16 @@ def test_training_may_end_at_an_accuracy(photos, few, tmp_path, monkeypatch):
 def test_a_network_without_published_weights_is_refused():
     with pytest.raises(ValueError, match="there are no published weights of digit_cnn"):
         pretrained(Causal("pairs", "first"), [0], SMOKE)
+
+
+def test_each_epoch_shows_other_images_unless_labels_are_to_be_learned_by_heart(tmp_path, monkeypatch):
+    asked = []
+    drawn = causal_models._training_set
+    monkeypatch.setattr(causal_models, "_training_set", lambda *which: asked.append(which[3]) or drawn(*which))
+    trained(HALF, [0], tmp_path, TINY)
+    assert asked == [0, 1, 0]
+    asked.clear()
+    trained(HALF, [0], tmp_path, replace(TINY, shuffled=True))
+    assert asked == [0]
+    first, second = (drawn(HALF, TINY, "cpu", epoch)[0] for epoch in (0, 1))
+    assert not torch.equal(first, second)

@@ -173,3 +173,18 @@ def test_erasing_leaves_no_trace(setting, role, left):
 def test_a_source_without_digits_is_refused(task, setting, tmp_path):
     with pytest.raises(ValueError, match="no pictures of the test part"):
         task(setting, source=str(tmp_path))
+
+
+def test_jitter_moves_each_digit_by_itself_and_nothing_else():
+    still, moved = (shape_module.layers("sklearn", "train", torch.arange(300), 0, jitter) for jitter in (0, 2))
+    torch.testing.assert_close(still[0].sum((1, 2)), moved[0].sum((1, 2)))  # they have a frame of 4 pixels
+    assert torch.equal(still[3], moved[3])
+    ways = set()
+    for one, other in zip(still[0], moved[0], strict=True):
+        found = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if torch.equal(one.roll((y, x), (0, 1)), other)]
+        assert found
+        ways.add(found[0])
+    assert len(ways) == 25
+    assert not torch.equal(digits("digit", count=10, jitter=1).batch.images, digits("digit", count=10).batch.images)
+    bottom = half_digits("bottom", count=40, jitter=2)
+    assert not bottom.batch.images[bottom.labels == 1][:, :, 14:].any()

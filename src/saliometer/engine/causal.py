@@ -54,9 +54,12 @@ class Causal:
     def bank(self, split: str, device: str = "cpu") -> Bank:
         return bank(self.source, split, device)
 
-    def samples(self, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu") -> Samples:
-        """Pixels in [0, 1]."""
-        made: Samples = registry.tasks[self.task].function(self.setting, **self._which(split, count, start, device))
+    def samples(
+        self, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu", **more: int
+    ) -> Samples:
+        """Pixels in [0, 1]; `more` is what else the task takes, such as jitter."""
+        which = self._which(split, count, start, device)
+        made: Samples = registry.tasks[self.task].function(self.setting, **which, **more)
         return made
 
     def erased(self, role: int, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu") -> Tensor:
