@@ -109,7 +109,10 @@ def bench(
     ] = 1,
     task: Annotated[
         str,
-        typer.Option(help="textbox, handmade (networks with weights set by hand), or your own as `my_task.py`."),
+        typer.Option(
+            help="textbox, handmade (networks with weights set by hand), shape_digits and its like (docs/tasks.md), or "
+            "your own as `my_task.py`."
+        ),
     ] = "textbox",
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
@@ -497,7 +500,9 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 @app.command()
 @_plainly
 def train(
-    task: Annotated[str, typer.Argument(help="The task to train on: textbox, or your own `my_task.py`.")] = "textbox",
+    task: Annotated[
+        str, typer.Argument(help="The task to train on: textbox, shape_digits and its like, or your own `my_task.py`.")
+    ] = "textbox",
     setting: Settings = [],  # noqa: B006
     background: Background = "black",
     arch: Arch = "",

@@ -36,5 +36,6 @@ def truncated_normal(net: nn.Module, std: float = 0.1, bias: float = 0.1) -> nn.
     for layer in net.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             nn.init.trunc_normal_(layer.weight, std=std, a=-2 * std, b=2 * std)
-            nn.init.constant_(layer.bias, bias)
+            if layer.bias is not None:
+                nn.init.constant_(layer.bias, bias)
     return net

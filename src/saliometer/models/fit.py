@@ -1,7 +1,7 @@
 """Trains a classifier on a fixed set of generated images, repeatably, and goes on where a killed run was."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saliometer.files import put
+from saliometer.models._recipe import Recipe as Recipe
 from saliometer.seeds import fork, scoped
 from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
 LOSSES = ("cross_entropy", "clipped")
 Altered = Callable[[Tensor, Tensor, Tensor, int], Tensor]  # images, their labels and numbers, epoch -> images
-
-
-@dataclass(frozen=True)
-class Recipe:
-    epochs: int
-    batch: int = 512
-    rate: float = 1e-3
-    loss: str = "cross_entropy"
 
 
 def clipped_loss(logits: Tensor, labels: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch.func import functional_call, stack_module_state
 from torch.nn import functional as F
 
 from saliometer.files import put
-from saliometer.models.fit import Recipe
+from saliometer.models._recipe import Recipe
 from saliometer.seeds import fork
 from saliometer.types import Watch
 
@@ -20,10 +20,13 @@ LOOKED_AT = 2048  # images at a time, when nothing is trained
 State = dict[str, Tensor]
 
 
+Drawn = Callable[[int], tuple[Tensor, Tensor]]  # epoch -> images (n, C, H, W) and the labels of each network (R, n)
+
+
 def fit_together(
     nets: Sequence[nn.Module],
-    images: Tensor,
-    labels: Tensor,
+    drawn: Drawn,
+    count: int,
     recipe: Recipe,
     seeds: Sequence[int],
     *,
@@ -31,24 +34,24 @@ def fit_together(
     checkpoint: Path | None = None,
     watch: Watch = lambda share, text: None,
 ) -> list[float]:
-    """Train `nets` in place on images (n, C, H, W) with labels (R, n), and return each one's accuracy on them.
+    """Train `nets` in place on the `count` images that are drawn for each epoch; each one's accuracy on the first.
 
-    Every seed draws its own order of images in every epoch; the rate falls to 0 along a cosine. With `enough` training
+    Every seed has its own order of images in every epoch; the rate falls to 0 along a cosine. With `enough` training
     ends after the epoch in which all are more accurate than that. The networks have no batch norm and no dropout.
     """
     stacked, _ = stack_module_state(list(nets))
     weights = {name: value.detach().requires_grad_() for name, value in stacked.items()}
     logits = _forward(nets[0].train(), len(nets))
     optimiser = torch.optim.Adam(weights.values(), lr=recipe.rate)
-    count = labels.shape[1]
-    steps = recipe.epochs * -(-count // recipe.batch)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.epochs * -(-count // recipe.batch))
     state = {"optimiser": optimiser, "schedule": schedule}
     told = asdict(recipe) | {"seeds": list(seeds), "enough": enough}
-    epoch, reached = _resume(checkpoint, weights, state, told, images.device)
-    rows = torch.arange(len(nets), device=images.device)[:, None]
+    device = next(iter(weights.values())).device
+    epoch, reached = _resume(checkpoint, weights, state, told, device)
+    rows = torch.arange(len(nets), device=device)[:, None]
     while epoch < recipe.epochs and not (reached and min(reached) > enough):
-        orders = torch.stack([_order(count, seed, epoch) for seed in seeds]).to(images.device)
+        images, labels = drawn(epoch)
+        orders = torch.stack([_order(count, seed, epoch) for seed in seeds]).to(device)
         for place, chosen in enumerate(orders.split(recipe.batch, 1)):
             found = logits(weights, images[chosen])
             loss = F.cross_entropy(found.flatten(0, 1), labels[rows, chosen].flatten(), reduction="sum")
@@ -64,7 +67,7 @@ def fit_together(
     for place, net in enumerate(nets):
         net.load_state_dict({name: value[place].detach() for name, value in weights.items()})
         net.eval()
-    return reached or _accuracy(logits, weights, images, labels)
+    return reached or _accuracy(logits, weights, *drawn(0))
 
 
 Forward = Callable[[State, Tensor], Tensor]  # stacked weights, images (R, N, C, H, W) -> (R, N, classes)
@@ -75,7 +78,7 @@ def _forward(net: nn.Module, count: int) -> Forward:
         return functional_call(net, weights, (images,))  # type: ignore[no-any-return]
 
     if count > 1:
-        return torch.vmap(one)  # type: ignore[no-any-return]
+        return torch.vmap(one)
     return lambda weights, images: one({name: value[0] for name, value in weights.items()}, images[0])[None]
 
 

@@ -38,7 +38,7 @@ def shares(maps: Tensor) -> tuple[Tensor, Tensor]:
 def pairwise(maps: Tensor, distance: str = "total_variation") -> Tensor:
     """(n, M, M) float64: between the maps of all models on each image; maps (M, n, C, H, W) are signed.
 
-    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity. NaN where a map has none.
+    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity. NaN without a map.
     """
     one_of("distance", distance, DISTANCES)
     count, images = maps.shape[:2]
@@ -181,7 +181,9 @@ def posterior(chances: Mapping[str, float]) -> dict[str, float]:
     """Pr(T = t | X = x) under equal priors, from the chance that each task shows this very image, up to one factor."""
     total = sum(chances.values())
     if not total > 0 or min(chances.values()) < 0:
-        raise ValueError(f"chances {dict(chances)}: wanted none below 0 and one above, for some task must show the image")
+        raise ValueError(
+            f"chances {dict(chances)}: wanted none below 0 and one above, for some task must show the image"
+        )
     return {task: chance / total for task, chance in chances.items()}
 
 
@@ -207,9 +209,9 @@ def weighted_effect(
     trained: Mapping[str, Tensor], random: Tensor, weights: Mapping[str, float | Tensor], *, relabellings: int = 100,
     seed: int = 0,
 ) -> Weighted:  # fmt: skip
-    """From shares: of each task's models (R, n, H, W), of the random ones (J, n, H, W), and the tasks' posterior weights.
+    """From shares: of each task's models (R, n, H, W), of the random ones (J, n, H, W), and posterior weights.
 
-    The bias is the mean over `relabellings` in which each task's trained models and the random ones change places by lot.
+    The bias is the mean over `relabellings`, in which a task's trained models and the random ones change places by lot.
     """
     if set(trained) != set(weights):
         raise ValueError(f"maps are of the tasks {sorted(trained)}, weights of {sorted(weights)}: wanted the same")
@@ -218,13 +220,13 @@ def weighted_effect(
     pools = {task: pool.nan_to_num(0) for task, pool in pools.items()}
 
     def norms(labels: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        total, companion = 0.0, 0.0
+        total, companion = torch.zeros(()).to(random), torch.zeros(()).to(random)
         for task, pool in pools.items():
             shift = torch.einsum("mn,mnp->np", _contrast(labels[task], known[task]).to(pool), pool)
             weight = torch.as_tensor(weights[task], dtype=pool.dtype, device=pool.device)
             total = total + weight.view(-1, 1) * shift
             companion = companion + weight * shift.abs().sum(1) / 2
-        return torch.as_tensor(total).abs().sum(1) / 2, torch.as_tensor(companion)
+        return total.abs().sum(1) / 2, companion
 
     own = {task: _own(len(maps), len(random), random) for task, maps in trained.items()}
     effect, companion = norms(own)

@@ -53,7 +53,10 @@ def pointing(shares: Tensor, deciding: Tensor, seeds: Tensor) -> Tensor:
 
 def dilated(deciding: Tensor, distracting: Tensor, by: int = 2) -> tuple[Tensor, Tensor]:
     """Both masks grown by some pixels to every side, and what they now share taken from both."""
-    grown = [F.max_pool2d(mask[:, None].float(), 2 * by + 1, stride=1, padding=by)[:, 0] > 0 for mask in (deciding, distracting)]
+    grown = [
+        F.max_pool2d(mask[:, None].float(), 2 * by + 1, stride=1, padding=by)[:, 0] > 0
+        for mask in (deciding, distracting)
+    ]
     return grown[0] & ~grown[1], grown[1] & ~grown[0]
 
 
@@ -63,7 +66,9 @@ def dissociation(one: Tensor, other: Tensor) -> Tensor:
     Both are the focus on the *same* region of the same images; models of one seed stand side by side.
     """
     if one.shape != other.shape:
-        raise ValueError(f"focus of shapes {tuple(one.shape)} and {tuple(other.shape)}: wanted the same images and seeds")
+        raise ValueError(
+            f"focus of shapes {tuple(one.shape)} and {tuple(other.shape)}: wanted the same images and seeds"
+        )
     return one - other
 
 

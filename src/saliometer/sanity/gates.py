@@ -34,14 +34,18 @@ def chance_gate(accuracies: Sequence[float], classes: int) -> Gate:
     return Gate("mean accuracy of random models", mean, bar, abs(mean - chance) <= NEAR_CHANCE)
 
 
-def erasure_gates(whole: Sequence[float], without_a: Sequence[float], without_n: Sequence[float], classes: int) -> list[Gate]:
+def erasure_gates(
+    whole: Sequence[float], without_a: Sequence[float], without_n: Sequence[float], classes: int
+) -> list[Gate]:
     """Of each seed the accuracy on whole images, without what decides, and without what distracts (where there is any).
 
     Without A it must be at chance or below, to within 3 points; without N it must move by less than 5.
     """
     chance = 1 / classes
     worst = max(without_a)
-    found = [Gate("accuracy with A erased", worst, f"{chance + NEAR_CHANCE:.3f} or less", worst <= chance + NEAR_CHANCE)]
+    found = [
+        Gate("accuracy with A erased", worst, f"{chance + NEAR_CHANCE:.3f} or less", worst <= chance + NEAR_CHANCE)
+    ]
     if without_n:
         moved = max((abs(a - b) for a, b in zip(whole, without_n, strict=True)))
         found.append(Gate("change of accuracy with N erased", moved, f"below {UNMOVED:g}", moved < UNMOVED))

@@ -46,7 +46,7 @@ def bootstrap_energy(distances: Tensor, trained: int, *, draws: int = DRAWS, see
 
 
 def bootstrap_contrast(parts: Sequence[tuple[float, Tensor]], *, draws: int = DRAWS, seed: int = 0) -> Estimate:
-    """A weighted sum of means with its 95 % interval, each of values (R, n): models of each set, then the same images."""
+    """A weighted sum of means of values (R, n) with its 95 % interval: models of each set, then the same images."""
     images = {values.shape[1] for _, values in parts}
     if len(images) != 1:
         raise ValueError(f"values are of {sorted(images)} images: wanted the same images in every set")

@@ -27,7 +27,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Focused:
-    """What accuracy is judged by: the double dissociation and the focus of trained and random models and of a flat map."""
+    """What accuracy is judged by: the double dissociation, the focus of trained and random models and of a flat map."""
 
     dissociation: Estimate
     trained: Estimate
@@ -48,7 +48,9 @@ def verdict(energy: Estimate, p: float, gates: Sequence[Gate] = (), focused: Foc
     if math.isnan(energy.value) or math.isnan(p):
         return Verdict(UNDECIDED, accurate, "E is undefined: too few maps have any mass")
     limits = f"E is between {energy.low:.4f} and {energy.high:.4f}, p = {p:.2g}"
-    return Verdict(UNDECIDED, accurate, f"{limits}: wanted an upper limit below {SMALL:g}, or p < {LEVEL:g} and E above 0")
+    return Verdict(
+        UNDECIDED, accurate, f"{limits}: wanted an upper limit below {SMALL:g}, or p < {LEVEL:g} and E above 0"
+    )
 
 
 def is_accurate(focused: Focused) -> bool:

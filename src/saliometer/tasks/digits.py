@@ -1,4 +1,4 @@
-"""Digits: the natural task, to name the digit (task t of Yona & Greenfeld, 2021; the network of Adebayo et al., 2018)."""
+"""Digits: the natural task, to name the digit (Adebayo et al., 2018; task t of Yona & Greenfeld, 2021)."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ SETTINGS = ("digit",)
 @task(settings=SETTINGS, classes=10, quick={"count": 40})
 def digits(
     setting: str, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0, source: str = "sklearn",
-    device: str = "cpu",
+    jitter: int = 0, device: str = "cpu",
 ) -> Samples:  # fmt: skip
     """Name the digit; the digits of scikit-learn, or MNIST with source=mnist:ROOT."""
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
-    ink, labels, seeds = drawn(source, split, indices, seed)
+    ink, labels, seeds = drawn(source, split, indices, seed, jitter)
     masks = (ink > INKED)[:, None]
     roles = torch.full((count, 1), PRIMARY, dtype=torch.int8, device=device)
     ids = tuple(f"{split}-{i}" for i in indices.tolist())

@@ -21,12 +21,12 @@ MIDDLE = 14  # the first row of the bottom half
 @task(settings=SETTINGS, classes=2, quick={"count": 40})
 def half_digits(
     setting: str, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0, source: str = "sklearn",
-    device: str = "cpu",
+    jitter: int = 0, device: str = "cpu",
 ) -> Samples:  # fmt: skip
     """Whole (0) or half deleted (1); the half that may be deleted decides, whether something is there or not."""
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
-    ink, digits, seeds = drawn(source, split, indices, seed)
+    ink, digits, seeds = drawn(source, split, indices, seed, jitter)
     labels = indices // 10 % 2
     halves = torch.zeros(2, *ink.shape[1:], dtype=torch.bool, device=device)  # the top, the bottom
     halves[0, :MIDDLE], halves[1, MIDDLE:] = True, True
@@ -35,9 +35,8 @@ def half_digits(
     masks = halves.expand(count, -1, -1, -1)
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
     buckets = tuple(str(number) for number in (1 + digits + 10 * labels).tolist())
-    return Samples(
-        Batch(images[:, None], labels, seeds), ids, labels, masks, _boxes(masks), _roles(deletable, count, device), buckets
-    )
+    roles = _roles(deletable, count, device)
+    return Samples(Batch(images[:, None], labels, seeds), ids, labels, masks, _boxes(masks), roles, buckets)
 
 
 def _boxes(masks: Tensor) -> Tensor:

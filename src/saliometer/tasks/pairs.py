@@ -38,15 +38,15 @@ def pairs(
     many = held.labels.bincount(minlength=2 * GROUP)[groups]
     numbers = (uniform(seeds, "pictures", 2).T * many).long()
     tiles = [held.picked(one, number, seeds, fork(seed, split)) for one, number in zip(groups, numbers, strict=True)]
-    tiles = [enlarged(tile, side) for tile in tiles]
     turned = swapped[:, None, None, None]
     left, right = tiles[0].where(~turned, tiles[1]), tiles[1].where(~turned, tiles[0])
-    height, width = tiles[0].shape[2:]
+    images = enlarged(torch.cat((left, right), 3), side)
+    height, width = images.shape[2], images.shape[3] // 2
     column = torch.arange(2 * width, device=device).expand(height, -1)
     masks = torch.stack(((column < width) != turned[:, 0], (column >= width) != turned[:, 0]), 1)
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
     buckets = tuple(str(1 + i % (2 * GROUP**2)) for i in indices.tolist())
-    batch = Batch(torch.cat((left, right), 3), groups[0], seeds)
+    batch = Batch(images, groups[0], seeds)
     starts = width * torch.stack((swapped, ~swapped), 1).long()  # (N, 2)
     zero = torch.zeros_like(starts)
     boxes = torch.stack((zero, zero + height, starts, starts + width), 2)
@@ -54,8 +54,12 @@ def pairs(
     return seen_as(Samples(batch, ids, groups[0], masks, boxes, roles, buckets), setting)
 
 
-def enlarged(tiles: Tensor, side: int) -> Tensor:
-    return F.interpolate(tiles, size=(side, side), mode="bilinear", align_corners=False) if side else tiles
+def enlarged(images: Tensor, side: int) -> Tensor:
+    """Each tile by itself, so that none bleeds over the edge; 0 leaves them as they are."""
+    if not side:
+        return images
+    tiles = images.tensor_split(2, 3)
+    return torch.cat([F.interpolate(tile, (side, side), mode="bilinear", align_corners=False) for tile in tiles], 3)
 
 
 def erased(setting: str, role: int, *, source: str = "sklearn", device: str = "cpu", **which: Any) -> Tensor:

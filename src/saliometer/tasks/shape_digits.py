@@ -26,12 +26,12 @@ TRIES = 100
 @task(settings=SETTINGS, classes=CLASSES, quick={"count": 60})
 def shape_digits(
     setting: str, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0, source: str = "sklearn",
-    device: str = "cpu",
+    jitter: int = 0, device: str = "cpu",
 ) -> Samples:  # fmt: skip
     """A digit with nothing (0), a rectangle (1) or an empty circle (2); `shape` or `digit` is the label."""
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
-    ink, shapes, digits, seeds = layers(source, split, indices, seed)
+    ink, shapes, digits, seeds = layers(source, split, indices, seed, jitter)
     kinds = indices // 10 % 3
     both = torch.stack((ink > INKED, shapes > INKED), 1)  # (N, 2, 28, 28): the digit, the shape
     overlap = both.all(1)
@@ -43,9 +43,11 @@ def shape_digits(
     return seen_as(Samples(batch, ids, digits, masks, boxes(masks), roles, buckets, unlabelled=overlap), setting)
 
 
-def layers(source: str, split: str, indices: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def layers(
+    source: str, split: str, indices: Tensor, seed: int, jitter: int = 0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(N, 28, 28) the digits and the shapes of a stream, an image being the larger of both; (N,) digits and seeds."""
-    ink, digits, seeds = drawn(source, split, indices, seed)
+    ink, digits, seeds = drawn(source, split, indices, seed, jitter)
     return ink, placed(indices // 10 % 3, seeds, ink > INKED), digits, seeds
 
 
@@ -73,7 +75,7 @@ def seen_as(samples: Samples, setting: str) -> Samples:
 
 
 def placed(kinds: Tensor, seeds: Tensor, digits: Tensor) -> Tensor:
-    """(N, 28, 28) the shapes' opacity: anywhere fully inside, so long as shape and digit each keep pixels of their own."""
+    """(N, 28, 28) the shapes' opacity: anywhere inside, so long as shape and digit each keep pixels of their own."""
     shapes = _shapes(kinds, seeds, 0)
     pending = _hidden(kinds, shapes, digits).nonzero()[:, 0]
     for attempt in range(1, TRIES):
@@ -81,7 +83,7 @@ def placed(kinds: Tensor, seeds: Tensor, digits: Tensor) -> Tensor:
             return shapes
         shapes[pending] = _shapes(kinds[pending], seeds[pending], attempt)
         pending = pending[_hidden(kinds[pending], shapes[pending], digits[pending])]
-    raise ValueError(f"after {TRIES} draws a shape still covers its digit or is covered by it: wanted digits of thin lines")
+    raise ValueError(f"after {TRIES} draws a shape still covers its digit or lies within it: wanted thinner digits")
 
 
 def _hidden(kinds: Tensor, shapes: Tensor, digits: Tensor) -> Tensor:
