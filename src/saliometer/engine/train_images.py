@@ -139,7 +139,7 @@ def _settled(
         "preprocessing": asdict(way),
         "data": {
             "name": data.name, "sha256": data.sha256, "train": len(data.train), "test": len(data.test),
-            "notes": data.notes,
+            "largest_class": float(data.test_labels.bincount().max()) / len(data.test), "notes": data.notes,
         },
         "recipe": asdict(recipe), "precision": precision,
     }  # fmt: skip
