@@ -26,6 +26,7 @@ class Parts:
     test: list[Item]
     classes: tuple[str, ...]  # empty where only numbers are known
     notes: tuple[str, ...] = ()
+    whole: tuple[Item, ...] = ()  # what was split by us
 
 
 def parts_of(place: str, test: str, seed: int) -> Parts:
@@ -40,8 +41,7 @@ def parts_of(place: str, test: str, seed: int) -> Parts:
     else:
         parts = _of_pictures(Path(place), seed)
     if test:
-        whole = [*parts.train, *parts.test] if parts.notes else parts.train  # a split of ours is not wanted then
-        parts = replace(parts, train=whole, test=_other(test, parts), notes=())
+        parts = replace(parts, train=list(parts.whole) or parts.train, test=_other(test, parts), notes=())
     for what, items in (("training", parts.train), ("test", parts.test)):
         unlabelled = [item.name for item in items if item.label is None]
         if unlabelled:
@@ -176,7 +176,7 @@ def _split(name: str, items: list[Item], classes: tuple[str, ...], seed: int) ->
     tests = {item.name for some in by_class.values() for item in some[: _kept(len(some))]}
     train = [item for item in items if item.name not in tests]
     note = f"nobody says what is for tests: a fifth of every class was kept for them, by seed {seed}"
-    return Parts(name, train, [item for item in items if item.name in tests], classes, (note,))
+    return Parts(name, train, [item for item in items if item.name in tests], classes, (note,), tuple(items))
 
 
 def _kept(count: int) -> int:
@@ -188,4 +188,5 @@ def _split_by_sklearn(name: str, items: list[Item], classes: tuple[str, ...]) ->
     from sklearn.model_selection import train_test_split
 
     train, test = train_test_split(items, test_size=SHARE, random_state=0)
-    return Parts(name, train, test, classes, ("a fifth was kept for tests, as the code of the COSE paper splits it",))
+    note = "a fifth was kept for tests, as the code of the COSE paper splits it"
+    return Parts(name, train, test, classes, (note,), tuple(items))
