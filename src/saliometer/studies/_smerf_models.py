@@ -127,9 +127,9 @@ def train_all(options: Sequence[str]) -> int:
     _conditions(parser)
     given = parser.parse_args(options)
     todo = [(given, seed, setting) for seed in given.seed or [0] for setting in given.setting or SETTINGS]
-    todo.sort(key=lambda one: -size(EPOCHS, one[2]) * size(PER_BUCKET_TRAIN, one[2]))  # the longest first
     if given.jobs < 2:
         return sum(map(_train_one, todo))
+    todo.sort(key=lambda one: -size(EPOCHS, one[2]) * size(PER_BUCKET_TRAIN, one[2]))  # the longest first
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         return sum(pool.map(_train_one, todo))
 
