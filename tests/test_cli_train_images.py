@@ -36,7 +36,7 @@ def test_it_says_how_good_where_and_what_next(noise, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     first, second, third = result.stdout.splitlines()
     assert first.startswith("resnet20 on noise (16 training and 4 test images): test accuracy ")
-    assert first.endswith(("misses 75%", "passes 75%"))
+    assert first.endswith(("misses 75 %", "passes 75 %"))
     folder = "runs/images/resnet20-noise"
     assert second == f"Wrote {folder}/final.safetensors, 2 checkpoints in {folder}/checkpoints and {folder}/card.json."
     audit = f"saliometer audit --model {folder} --images noise.npz --metric cose --checkpoints {folder}/checkpoints"
@@ -54,7 +54,7 @@ def test_a_model_no_better_than_one_class_is_warned_of(tmp_path):
     place = ["--data", tmp_path / "a.npz", "--test", tmp_path / "b.npz", "--out", tmp_path / "out"]
     result = call("train", "images", *place, *FEW)
     assert result.exit_code == 0, result.output
-    assert "always to name the largest class would be right on 100.0% of the test images, too" in result.stderr
+    assert "always to name the largest class would be right on 100.0 % of the test images, too" in result.stderr
 
 
 @pytest.mark.parametrize(

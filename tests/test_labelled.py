@@ -75,6 +75,15 @@ def test_train_and_test_folders_are_the_parts(tmp_path, word):
     assert data.notes == ()
 
 
+def test_a_train_folder_alone_is_split_unless_a_test_place_is_given(tmp_path):
+    for part in ("set/train", "elsewhere"):
+        for i in range(6):
+            picture(tmp_path / part / "ab"[i % 2] / f"{i}.png", noise(seed=i))
+    assert (len((data := read_data(str(tmp_path / "set"))).train), len(data.test)) == (4, 2)
+    data = read_data(str(tmp_path / "set"), test=str(tmp_path / "elsewhere"))
+    assert (len(data.train), len(data.test)) == (6, 6)
+
+
 def test_a_class_that_is_only_tested_is_refused(tmp_path):
     for name in ("train/ant/0.png", "train/bee/0.png", "test/cow/0.png"):
         picture(tmp_path / name, noise())
@@ -262,7 +271,7 @@ def test_oxford102_trains_on_the_official_training_part(tmp_path, monkeypatch):
     ids = {"trnid": np.arange(1, 103), "valid": np.arange(103, 205), "tstid": np.arange(205, 307)}
     scipy.io.savemat(folder / "setid.mat", ids)
     data = read_data(f"oxford102:{tmp_path}")
-    assert (data.name, len(data.train), len(data.test)) == ("flowers102", 102, 102)
+    assert (data.name, len(data.train), len(data.test)) == ("oxford102", 102, 102)
     assert data.train_labels.tolist() == list(range(102))
 
 

@@ -45,7 +45,7 @@ def trained(
         batch=batch or 0, rate=rate or 0, limit=limit, side=side, watch=watch,
     )  # fmt: skip
     if card["test_accuracy"] <= (most := card["data"]["largest_class"]):
-        say(f"Warning: always to name the largest class would be right on {most:.1%} of the test images, too.")
+        say(f"Warning: always to name the largest class would be right on {100 * most:.1f} % of the test images, too.")
     return card, folder
 
 
@@ -61,7 +61,8 @@ def print_trained(card: dict[str, Any], folder: Path, data: str, test: str) -> N
     about = card["data"]
     print(
         f"{card['arch']} on {about['name']} ({about['train']} training and {about['test']} test images): test accuracy "
-        f"{card['test_accuracy']:.2%}, on training images {card['train_accuracy']:.2%}; {card['gate']['says']}"
+        f"{100 * card['test_accuracy']:.2f} %, on training images {100 * card['train_accuracy']:.2f} %; "
+        f"{card['gate']['says']}"
     )
     print(
         f"Wrote {folder / 'final.safetensors'}, {len(checkpoints_of(folder))} checkpoints in {folder / 'checkpoints'} "

@@ -97,14 +97,14 @@ def test_the_accuracies_are_those_of_the_weights_that_were_kept(done):
 def test_colours_are_learnt_and_the_gate_says_so(tmp_path):
     card = trained(tmp_path, epochs=12, rate=0.03)
     assert card["test_accuracy"] > 0.75
-    assert card["gate"] == {"wanted": 0.75, "got": card["test_accuracy"], "passes": True, "says": "passes 75%"}
+    assert card["gate"] == {"wanted": 0.75, "got": card["test_accuracy"], "passes": True, "says": "passes 75 %"}
     assert [entry["epoch"] for entry in card["checkpoints"]] == [2, 3, 4, 5, 6, 8, 9, 10, 11, 12]
 
 
 def test_a_model_below_the_gate_is_kept_and_marked(tmp_path):
     data = replace(DATA, test_labels=(DATA.test_labels + 1) % 3)  # nothing that is learnt is right
     card = trained(tmp_path, data)
-    assert card["gate"]["says"] == "misses 75%"
+    assert card["gate"]["says"] == "misses 75 %"
     assert (tmp_path / "final.safetensors").exists()
 
 

@@ -13,6 +13,7 @@ from saliometer.seeds import fork
 
 TESTS = ("test", "val", "valid", "validation")  # what the other part is called, in folders and names of files
 ALIASES = {"oxford102": "flowers102", "flowers": "flowers102", "cub": "cub200", "cub_200_2011": "cub200"}
+CALLED = {"flowers102": "oxford102"}  # as the COSE paper does
 SHARE = 0.2  # of a class that a split keeps for tests
 Set = tuple[list[Item], tuple[str, ...]]
 
@@ -72,13 +73,13 @@ def _by_name(items: list[Item], classes: Sequence[str], wanted: Sequence[str], p
 
 
 def _of_pictures(path: Path, seed: int) -> Parts:
-    other = next((path / word for word in TESTS if (path / word).is_dir()), None) if path.is_dir() else None
-    if other is not None and (path / "train").is_dir():
-        items, classes = found(path / "train")
-        tests, named = found(other)
-        return Parts(_short(path), items, _by_name(tests, named, classes, str(other)), classes)
-    items, classes = found(path)
-    return _split(_short(path), items, classes, seed)
+    inside = path / "train" if (path / "train").is_dir() else path
+    items, classes = found(inside)
+    other = next((path / word for word in TESTS if (path / word).is_dir()), None)
+    if other is None or inside == path:
+        return _split(_short(path), items, classes, seed)
+    tests, named = found(other)
+    return Parts(_short(path), items, _by_name(tests, named, classes, str(other)), classes)
 
 
 def _short(path: Path) -> str:
@@ -136,7 +137,7 @@ def _data_set(name: str, root: Path, seed: int) -> Parts:
     if has_parts(known):
         items, classes = of_torchvision(known, root, training=True)
         tests, named = of_torchvision(known, root)
-        return Parts(known, items, _by_name(tests, named, classes, name), classes)
+        return Parts(CALLED.get(known, known), items, _by_name(tests, named, classes, name), classes)
     items, classes = of_torchvision(known, root)
     return _split_by_sklearn(known, items, classes) if known == "caltech101" else _split(known, items, classes, seed)
 
