@@ -50,7 +50,7 @@ def size(table: dict[str, Any], setting: str) -> Any:
 
 
 def usual_epochs(setting: str, arch: str) -> int:
-    return max(1, round(LENGTH.get(arch, 1) * size(EPOCHS, setting)))
+    return max(1, round(LENGTH.get(arch, 1.0) * float(size(EPOCHS, setting))))
 
 
 def build(setting: str, condition: Condition = PLAIN) -> nn.Module:
