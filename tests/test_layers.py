@@ -24,7 +24,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "maps": {"registry", "seeds", "types"},
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
-    "images": {"registry"},
+    "images": {"registry", "seeds"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},
