@@ -35,7 +35,9 @@ class Data:
                 came = f"{part.dtype} of shape {tuple(part.shape)} with {len(labels)} labels"
                 raise ValueError(f"data '{self.name}': {came} came, wanted uint8 (N, 3, H, W) and N labels")
         if self.train.shape[1:] != self.test.shape[1:]:
-            raise ValueError(f"data '{self.name}': its two parts are of {self.train.shape[2:]} and {self.test.shape[2:]}")
+            raise ValueError(
+                f"data '{self.name}': its two parts are of {self.train.shape[2:]} and {self.test.shape[2:]}"
+            )
 
     @property
     def side(self) -> int:
@@ -100,5 +102,3 @@ def checked_labels(train: Tensor, test: Tensor, classes: Sequence[str], name: st
             f"data '{name}' has no training image of {len(lacking)} of {count} classes: {first_names(lacking)}; "
             "labels are to be 0, 1, 2, ... without a gap"
         )
-
-
