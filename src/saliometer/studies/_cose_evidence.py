@@ -11,10 +11,11 @@ import pyarrow as pa
 from saliometer.cose.operations import BINS
 from saliometer.cose.summary import KEYS, Cose, Sets, summaries
 from saliometer.cose.table import CHANGED, DATA, UNCHANGED, Cell, Pairs, bin_of, group_of, pairs_of
-from saliometer.judgement import drawn
+from saliometer.judgement import drawn, interval
 from saliometer.registry import Spec
 from saliometer.studies._claims import Draws, MissingError
 from saliometer.studies._cose_paper import CONV, METHODS, TRANSFORMER, data_named, family, kin
+from saliometer.summary import Estimate
 
 NAMES = {  # what rows call a method, without parameters -> the paper's name
     "grad_cam": "GradCAM", "grad_cam_plus_plus": "GradCAM++", "integrated_gradients": "IG", "blur_ig": "BlurIG",
@@ -161,6 +162,19 @@ class Evidence:
             raise MissingError(missing or "no such model was run")
         return np.asarray(np.mean(found, 0), dtype=np.float64)
 
+    def estimate(self, name: str, models: Sequence[Trained], method: str, how: str = "") -> Estimate:
+        """The mean over models with its interval; NaN where none has it."""
+        try:
+            return estimated(self.mean(name, models, [method], how))
+        except MissingError:
+            return Estimate(float("nan"), float("nan"), float("nan"))
+
+    def controls(self, model: Trained) -> list[str]:
+        """Whatever is no method of the paper, in the reading that claims are judged by."""
+        where = (model.data, model.label)
+        found = [name for data, label, name, how in self._coses if (data, label) == where and how == self.mode]
+        return [name for name in found if name not in METHODS]
+
     # Pairs
 
     def cells(self, model: Trained, how: str = "") -> list[tuple[str, Pairs, Cell]]:
@@ -221,6 +235,10 @@ class Evidence:
                 known = [value for one in found if not np.isnan(value := float(getattr(one, name)[0]))]
                 values.append(100 * float(np.mean(known)) if known else float("nan"))
         return kept
+
+
+def estimated(draws: Draws) -> Estimate:
+    return interval(float(draws[0]), draws[1:], 2)
 
 
 def _ones(pairs: Pairs) -> Draws:
