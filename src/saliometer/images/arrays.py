@@ -100,7 +100,7 @@ def of_torchvision(name: str, root: Path, training: bool = False) -> tuple[list[
         return int(held[place][1] if labels is None else labels[place])
 
     items = [Item(f"{i:0{digits}d}", partial(data, i), label(i), picture=_unpacked) for i in range(count)]
-    return items, tuple(map(str, getattr(held, "classes", None) or getattr(held, "categories", ())))
+    return items, tuple(map(str, getattr(held, "classes", getattr(held, "categories", ()))))
 
 
 def _packed(picture: Any) -> bytes:

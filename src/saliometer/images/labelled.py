@@ -35,9 +35,8 @@ class Data:
                 came = f"{part.dtype} of shape {tuple(part.shape)} with {len(labels)} labels"
                 raise ValueError(f"data '{self.name}': {came} came, wanted uint8 (N, 3, H, W) and N labels")
         if self.train.shape[1:] != self.test.shape[1:]:
-            raise ValueError(
-                f"data '{self.name}': its two parts are of {self.train.shape[2:]} and {self.test.shape[2:]}"
-            )
+            sizes = f"{tuple(self.train.shape[2:])} and {tuple(self.test.shape[2:])}"
+            raise ValueError(f"data '{self.name}': its two parts are of {sizes} pixels, wanted the same")
 
     @property
     def side(self) -> int:

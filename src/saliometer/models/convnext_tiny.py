@@ -1,5 +1,7 @@
 """A ConvNeXt for small images (Liu et al., 2022): torchvision's, three stages of 16, 8 and 4 places a side."""
 
+from typing import Any
+
 from torch import nn
 from torchvision.models import ConvNeXt
 from torchvision.models.convnext import CNBlockConfig
@@ -16,8 +18,8 @@ def convnext_tiny(classes: int, channels: int, *, side: int = 64) -> nn.Module:
     if side % GRID or side < GRID:
         raise ValueError(f"convnext_tiny takes sides that are a multiple of {GRID}: {side} came")
     patch = side // GRID
-    net: nn.Module = ConvNeXt(STAGES, stochastic_depth_prob=0.1, layer_scale=SCALE, num_classes=classes)
+    net: Any = ConvNeXt(STAGES, stochastic_depth_prob=0.1, layer_scale=SCALE, num_classes=classes)
     stem = nn.Conv2d(channels, STAGES[0].input_channels, patch, stride=patch)
     nn.init.trunc_normal_(stem.weight, std=0.02)
-    net.features[0][0] = stem  # type: ignore[index,operator]
-    return net
+    net.features[0][0] = stem
+    return net  # type: ignore[no-any-return]

@@ -35,13 +35,12 @@ class ResNet20(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(channels, WIDTHS[0], 3, padding=1, bias=False)
         self.bn1, self.relu = nn.BatchNorm2d(WIDTHS[0]), nn.ReLU()
-        before = WIDTHS[0]
-        for number, width in enumerate(WIDTHS, start=1):
-            blocks = [Block(before if place == 0 else width, width) for place in range(BLOCKS)]
-            self.add_module(f"layer{number}", nn.Sequential(*blocks))
-            before = width
+        self.layer1, self.layer2, self.layer3 = (
+            nn.Sequential(Block(before, width), *(Block(width, width) for _ in range(BLOCKS - 1)))
+            for before, width in zip((WIDTHS[0], *WIDTHS), WIDTHS, strict=False)
+        )
         self.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.linear = nn.Linear(before, classes)
+        self.linear = nn.Linear(WIDTHS[-1], classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight)

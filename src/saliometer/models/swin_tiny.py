@@ -1,5 +1,7 @@
 """A Swin transformer for small images (Liu et al., 2021): torchvision's, three stages of 16, 8 and 4 places a side."""
 
+from typing import Any
+
 from torch import nn
 from torchvision.models import SwinTransformer
 
@@ -14,9 +16,9 @@ def swin_tiny(classes: int, channels: int, *, side: int = 64) -> nn.Module:
     if side % GRID or side < GRID:
         raise ValueError(f"swin_tiny takes sides that are a multiple of {GRID}: {side} came")
     patch = side // GRID
-    net: nn.Module = SwinTransformer(
+    net: Any = SwinTransformer(
         [patch, patch], WIDTH, DEPTHS, HEADS, WINDOW, stochastic_depth_prob=0.1, num_classes=classes
     )
     if channels != 3:
-        net.features[0][0] = nn.Conv2d(channels, WIDTH, patch, stride=patch)  # type: ignore[index,operator]
-    return net
+        net.features[0][0] = nn.Conv2d(channels, WIDTH, patch, stride=patch)
+    return net  # type: ignore[no-any-return]
