@@ -52,6 +52,7 @@ Resize = Annotated[
     typer.Option(help="The shorter side before the centre is cut out; 0 as the weights have it, --size for no cut."),
 ]
 STUDIES = {  # and the options that only some have
+    "cose": ("data", "init", "jobs"),
     "smerf": ("images", "models"),
     "zhang": ("model", "images", "labels", "weights", "resize"),
 }
@@ -370,8 +371,8 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="The paper: smerf (sanity simulations, the benchmark's own), or zhang (ten methods over fidelity, "
-            "robustness, complexity)."
+            help="The paper: smerf (sanity simulations, the benchmark's own), zhang (ten methods over fidelity, "
+            "robustness, complexity), or cose (do maps stay when the prediction stays, and move when it moves)."
         ),
     ],
     scale: Annotated[
@@ -395,6 +396,17 @@ def reproduce(
             "paper trains what it lacks."
         ),
     ] = None,
+    data: Annotated[
+        list[str],
+        typer.Option(help="cose: a data set, as for `train images`; repeat for several. smoke draws its own."),
+    ] = [],  # noqa: B006
+    init: Annotated[
+        list[str],
+        typer.Option(help="cose: ARCH=FILE, further first weights of a network, such as vit_b_16=dino.pth; repeat."),
+    ] = [],  # noqa: B006
+    jobs: Annotated[
+        int, typer.Option(help="cose: so many models are worked on at once, in processes of their own; 0 is one.")
+    ] = 0,
     seed: Seed = 0,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The study's folder; the same command goes on there.")] = None,
@@ -405,7 +417,9 @@ def reproduce(
     - `saliometer reproduce smerf` explains the seven models that ship, in minutes; `--models DIR` adds backgrounds,
       networks and robust models that you trained, `--scale paper` trains and runs everything;
     - `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is
-      the study in earnest.
+      the study in earnest;
+    - `saliometer reproduce cose` trains a ConvNet and a ViT on TextBox and compares their maps, in minutes; `--scale
+      quick --data cifar10:ROOT` is four networks on CIFAR-10, `--jobs 4` for a GPU.
 
     Tables, figures and a report go to the study's folder.
     """
@@ -416,7 +430,10 @@ def reproduce(
     from saliometer.studies._claims import print_claims
 
     name = one_of("study", study, STUDIES)
-    given = {"model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models}
+    given = {
+        "model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models,
+        "data": data, "init": init, "jobs": jobs,
+    }  # fmt: skip
     asked = {option: value for option, value in given.items() if option in STUDIES[name]}
     if strange := [option for option, value in given.items() if value and option not in asked]:
         raise ValueError(f"the study {name} has no --{strange[0]}: leave it out")

@@ -1,4 +1,4 @@
-"""What COSE's sheet asks for beside the table: frozen against full, a fixed target, first weights, the accuracy gate."""
+"""What COSE's sheet asks for beside the table: frozen against full, a fixed target, first weights, the gate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -223,7 +223,7 @@ class Evidence:
             raise MissingError(
                 f"no pair of {' or '.join(kinds)} operations changed a prediction in bins {low} to {high}"
             )
-        return {name: np.asarray(np.nanmean(some, 0), dtype=np.float64) for name, some in kept.items()}
+        return {name: np.asarray(_mean(some), dtype=np.float64) for name, some in kept.items()}
 
     def curve(self, kinds: tuple[str, ...]) -> dict[str, list[float]]:
         """The same bin by bin, 1 to 30, without resamples; NaN where no model and method has it."""
@@ -235,6 +235,14 @@ class Evidence:
                 known = [value for one in found if not np.isnan(value := float(getattr(one, name)[0]))]
                 values.append(100 * float(np.mean(known)) if known else float("nan"))
         return kept
+
+
+def _mean(some: Sequence[Draws]) -> Draws:
+    """Of those that a resample has; NaN where it has none."""
+    known = ~np.isnan(np.stack(some))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Draws = np.where(known, some, 0).sum(0) / known.sum(0)
+    return found
 
 
 def estimated(draws: Draws) -> Estimate:

@@ -217,7 +217,8 @@ def _told(job: Job, subject: Subject, card: Mapping[str, Any], folder: Path, unt
     accuracy = {Path(one["file"]).name: one["test_accuracy"] for one in card["checkpoints"]}
     return {
         "data": job.name, "label": subject.label, "folder": folder.name, "arch": job.arch, "init": subject.init,
-        "frozen": subject.frozen, "role": job.role, "accuracy": card["test_accuracy"], "checkpoints": accuracy, "untrained": untrained,
+        "frozen": subject.frozen, "role": job.role, "accuracy": card["test_accuracy"], "checkpoints": accuracy,
+        "untrained": untrained,
         "train": card["data"]["train"], "test": card["data"]["test"], "classes": len(card["classes"]),
         "side": card["side"], "epochs": card["recipe"]["epochs"], "sha256": card["sha256"],
     }  # fmt: skip

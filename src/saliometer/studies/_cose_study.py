@@ -16,6 +16,7 @@ from saliometer.files import put
 from saliometer.studies._claims import as_json, claims_markdown
 from saliometer.studies._cose_claims import judged
 from saliometer.studies._cose_evidence import Evidence, Trained
+from saliometer.studies._cose_figures import Gallery, galleries
 from saliometer.studies._cose_tables import markdown
 
 PARTS = ("many", "few", "controls")
@@ -48,6 +49,11 @@ class Study:
             for one in self.models
         }
         return Evidence(self.trained, {where: some for where, some in tables.items() if some})
+
+    @cached_property
+    def galleries(self) -> list[Gallery]:
+        """The pictures that were kept of each model."""
+        return galleries(self)
 
     @cached_property
     def _claims(self) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ def reproduce(
     *,
     data: Sequence[str] = (),
     init: Sequence[str] = (),
-    jobs: int = 1,
+    jobs: int = 0,
     device: str = "auto",
     seed: int = 0,
     say: Say = lambda text: None,
@@ -47,7 +47,7 @@ def reproduce(
     """
     chosen = SCALES[one_of("scale", scale, SCALES)]
     devices.find(device)
-    if jobs < 1:
+    if jobs < 0:
         raise ValueError(f"--jobs {jobs}: wanted 1 or more processes")
     if not data and not chosen.data:
         raise ValueError(f"scale '{scale}' wants data: give --data, such as --data cifar10:ROOT or --data folder/")
@@ -106,7 +106,7 @@ def _worked(todo: Sequence[Job], jobs: int, watch: Watch) -> Iterator[Told]:
         shares[label] = share
         watch(sum(shares.values()) / len(shares), text)
 
-    if jobs == 1:
+    if jobs < 2:
         for job in todo:
             yield job, _tried(job, lambda share, text, job=job: told(job.label, share, text))  # type: ignore[misc]
             told(job.label, 1.0, job.label)
