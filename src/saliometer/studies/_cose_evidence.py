@@ -169,6 +169,11 @@ class Evidence:
         except MissingError:
             return Estimate(float("nan"), float("nan"), float("nan"))
 
+    def lacking(self, models: Sequence[Trained], method: str) -> str:
+        """How many of some models COSE has a value for, where that is not all; for tables."""
+        known = sum(not np.isnan(self.estimate("harmonic", [one], method).value) for one in models)
+        return f"{known} of {len(models)} models" if known < len(models) else ""
+
     def controls(self, model: Trained) -> list[str]:
         """Whatever is no method of the paper, in the reading that claims are judged by."""
         where = (model.data, model.label)
@@ -198,6 +203,8 @@ class Evidence:
 
     def only(self, found: Cose, images: Sequence[str]) -> Cose:
         """The same on some of the images, in that order; all of them have to be there."""
+        if missing := set(images) - set(found.images):
+            raise MissingError(f"{found.method} was not run on {len(missing)} of the images")
         places = [found.images.index(image) for image in images]
         sums, counts = (
             {key: values[places] for key, values in some.items()} for some in (found.each.sums, found.each.counts)

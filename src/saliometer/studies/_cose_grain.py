@@ -94,33 +94,28 @@ class Answer:
 
     def sentences(self) -> list[str]:
         conv, other = self.grains[CONV], self.grains[TRANSFORMER]
-        fine = "coarser" if other > conv else "finer"
         return [
-            f"Transformers score {_told(self.gap)} points of COSE {_side(self.gap)} ConvNets, mean over methods. Noise "
-            f"as fine as their maps scores {_told(self.noise)} {_side(self.noise)}: their maps are {fine}, {other:.1f} "
-            f"against {conv:.1f} pixels to half of the autocorrelation.",
-            f"Beyond noise of the same grain {_told(self.excess)} points are left, {_side(self.excess)} ConvNets "
-            f"({_verdict(self)}): ConvNets are over that noise by {_told(self.excesses[CONV])} points, Transformers "
-            f"by {_told(self.excesses[TRANSFORMER])}.",
-            f"Intervals are over images; {self.few} are few, and say nothing of other models.",
+            f"Transformers' COSE less ConvNets', mean over methods: {_told(self.gap)} points. Noise as fine as their "
+            f"maps: {_told(self.noise)}, for Transformers' maps are {'coarser' if other > conv else 'finer'}, "
+            f"{other:.1f} against {conv:.1f} pixels to half of the autocorrelation. What is left beyond that noise: "
+            f"{_told(self.excess)}; {_verdict(self)}.",
+            f"Above noise of the same grain ConvNets are by {_told(self.excesses[CONV])} points, Transformers by "
+            f"{_told(self.excesses[TRANSFORMER])}. Intervals are over images; {self.few} are few, and they say nothing "
+            "of other models.",
         ]
 
 
 def _told(one: Estimate) -> str:
-    return f"{one.value:.1f} [{one.low:.1f}, {one.high:.1f}]"
-
-
-def _side(one: Estimate) -> str:
-    return "above" if one.value >= 0 else "below"
+    return f"{one.value:+.1f} [{one.low:+.1f}, {one.high:+.1f}]"
 
 
 def _verdict(answer: Answer) -> str:
     if answer.gap.low > 0 and answer.excess.low > 0:
-        return "better COSE, not only smoother maps"
+        return "a better COSE, and not only by smoother maps"
     if answer.gap.low > 0:
-        return "no more than smoother maps"
+        return "a better COSE that may be no more than smoother maps"
     if answer.excess.low > 0:
-        return "no better COSE as it is, but better than their grain"
+        return "no better COSE as it is, but a better one for maps so fine"
     return "no better COSE"
 
 

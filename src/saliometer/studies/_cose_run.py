@@ -156,15 +156,23 @@ def _trainings(job: Job, data: Data) -> Iterator[tuple[bool | None, Path, Train]
 
 def _pretrained(job: Job, data: Data, folder: Path, watch: Watch) -> tuple[str, Data]:
     """Weights of a training on one half of the images, and the other half."""
-    lots = uniform(forks(fork("cose halves", job.seed), torch.arange(len(data.train))), "half")
-    first = (lots.flatten() < 0.5).nonzero()[:, 0]
-    second = (lots.flatten() >= 0.5).nonzero()[:, 0]
+    first = _first_half(data.train_labels, job.seed)
     one, other = (
         replace(data, train=data.train[some], train_labels=data.train_labels[some], name=f"{data.name}, {words} half")
-        for some, words in ((first, "first"), (second, "second"))
+        for some, words in ((first, "first"), (~first, "second"))
     )
     _train(job, one, folder, "random", None, watch)
     return str(folder / FINAL), other
+
+
+def _first_half(labels: Tensor, seed: int) -> Tensor:
+    """(N,) bool: every second image of each class, by lot."""
+    lots = uniform(forks(fork("cose halves", seed), torch.arange(len(labels))), "lot", 1)[:, 0]
+    chosen = torch.zeros(len(labels), dtype=torch.bool)
+    for label in labels.unique():
+        mine = (labels == label).nonzero()[:, 0]
+        chosen[mine[lots[mine].argsort(stable=True)[::2]]] = True
+    return chosen
 
 
 def _train(job: Job, data: Data, folder: Path, init: str, frozen: bool | None, watch: Watch) -> dict[str, Any]:
@@ -253,7 +261,7 @@ def _parts(job: Job) -> list[Part]:
     return [
         Part("many", often, scale.many, scale.metrics()),
         Part("few", seldom, scale.few, scale.metrics()),
-        Part("controls", ["random"], scale.many, controls, controls=True, grains=scale.grains),
+        Part("controls", ["random"], max(scale.many, scale.few), controls, controls=True, grains=scale.grains),
     ]
 
 
@@ -269,7 +277,7 @@ def _source(data: Data, card: Mapping[str, Any], count: int, job: Job) -> Source
 
 def _chosen(data: Data, card: Mapping[str, Any], count: int, job: Job) -> tuple[Tensor, Tensor, list[int]]:
     """So many test images by lot, as the model takes them, with labels and places; fewer are the first of more."""
-    lots = uniform(forks(fork("cose images", job.seed), torch.arange(len(data.test))), "lot").flatten()
+    lots = uniform(forks(fork("cose images", job.seed), torch.arange(len(data.test))), "lot", 1)[:, 0]
     places = lots.argsort(stable=True)[:count].tolist()
     way = preprocessing_of(dict(card))
     pixels = torch.stack([way.tensor(Image.fromarray(data.test[i].permute(1, 2, 0).numpy())) for i in places])

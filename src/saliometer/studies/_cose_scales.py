@@ -60,13 +60,13 @@ def _joined(spec: str, more: str) -> str:
 
 SCALES = {
     "smoke": Scale(
-        ("textbox:simple-fr(test=200,train=600)",), ("convnext_tiny", "vit_tiny"),
-        Training(epochs=5, batch=32, tuned=3), 8, 4, ("GradCAM", "GradCAM++"),
+        ("textbox:simple-fr(test=200,train=480)",), ("resnet20", "vit_tiny"),
+        Training(epochs=4, batch=32, tuned=2), 8, 4, ("GradCAM", "GradCAM++"),
         {
             "IG": "steps=4", "SmoothGrad": "draws=4", "BlurIG": "steps=4,sigma=14", "GuidedIG": "steps=4",
             "LIME": "cells=4,samples=24,segments=grid",
         },
-        ablated=("convnext_tiny",), ablation=("GradCAM",), ablation_images=4, magnitudes=1, grains=(0.0, 1.0, 2.8, 8.0),
+        ablated=("resnet20",), ablation=("GradCAM",), ablation_images=4, magnitudes=1, grains=(0.0, 1.0, 2.8, 8.0),
     ),
     "quick": Scale(
         (), ("resnet20", "convnext_tiny", "vit_tiny", "swin_tiny"), Training(epochs=40), 200, 51,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from saliometer import results
 from saliometer.engine.run import Run
@@ -15,7 +16,7 @@ from saliometer.engine.run import opened as open_run
 from saliometer.files import put
 from saliometer.studies._claims import as_json, claims_markdown
 from saliometer.studies._cose_claims import judged
-from saliometer.studies._cose_evidence import Evidence, Trained
+from saliometer.studies._cose_evidence import Evidence, Trained, named
 from saliometer.studies._cose_figures import Gallery, galleries
 from saliometer.studies._cose_tables import markdown
 
@@ -49,6 +50,18 @@ class Study:
             for one in self.models
         }
         return Evidence(self.trained, {where: some for where, some in tables.items() if some})
+
+    def costs(self) -> dict[str, dict[str, float]]:
+        """Model -> method -> seconds for all of its maps and pairs."""
+        found: dict[str, dict[str, float]] = {}
+        for one in self.models:
+            held = found.setdefault(f"{one['data']}, {one['label']}", {})
+            for run in self.runs(one).values():
+                rows = run.rows()
+                spent = rows.filter(pc.equal(rows["metric"].cast(pa.string()), "cost.seconds"))
+                for method, seconds in zip(spent["method"].to_pylist(), spent["value"].to_pylist(), strict=True):
+                    held[named(method)] = round(held.get(named(method), 0.0) + seconds, 3)
+        return found
 
     @cached_property
     def galleries(self) -> list[Gallery]:

@@ -90,7 +90,8 @@ def _cells(e: Evidence, name: str, models: Sequence[Trained], paper: Callable[[s
     """The best in bold, the second underlined, as the paper prints them."""
     found = {m: e.estimate(name, models, m) for m in METHODS}
     marks = marked(found)
-    return [f"{marks[m][0]}{shown(one)}{marks[m][1]} ({paper(m)})" for m, one in found.items()]
+    lacking = {m: f", {few}" if (few := e.lacking(models, m)) and len(models) > 1 else "" for m in METHODS}
+    return [f"{marks[m][0]}{shown(one)}{marks[m][1]} ({paper(m)}{lacking[m]})" for m, one in found.items()]
 
 
 def marked(found: Mapping[str, Estimate]) -> dict[str, tuple[str, str]]:

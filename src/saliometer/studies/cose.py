@@ -18,6 +18,7 @@ from saliometer.engine import device as devices
 from saliometer.engine.data import data_given
 from saliometer.files import put
 from saliometer.registry import one_of
+from saliometer.studies._cose_evidence import TABLE
 from saliometer.studies._cose_run import Done, Job, jobs_of, run
 from saliometer.studies._cose_scales import SCALES
 from saliometer.studies._cose_study import Study, opened, read
@@ -71,7 +72,9 @@ def reproduce(
         _keep_times(folder, done, time.perf_counter() - started)
     if not done and failed:
         raise RuntimeError("no model could be trained and explained: " + "; ".join(failed.values()))
-    return replace(opened(folder), failed=failed)
+    study = replace(opened(folder), failed=failed)
+    _keep_times(folder, done, time.perf_counter() - started, study.costs())
+    return study
 
 
 def _first_weights(text: str, archs: Sequence[str]) -> tuple[str, str]:
@@ -93,7 +96,7 @@ def _named(places: Sequence[str], side: int, seed: int) -> dict[str, str]:
 
 
 def _order(archs: Sequence[str]) -> Callable[[Job], Any]:
-    return lambda job: (job.name, job.role, archs.index(job.arch), job.init)
+    return lambda job: (job.name, job.role != TABLE, archs.index(job.arch), job.init)
 
 
 # Jobs
@@ -179,7 +182,7 @@ def _tell(folder: Path, scale: str, done: Sequence[Done], notes: Sequence[str], 
     put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
 
 
-def _keep_times(folder: Path, done: Mapping[str, Done], whole: float) -> None:
+def _keep_times(folder: Path, done: Mapping[str, Done], whole: float, methods: Mapping[str, Any] | None = None) -> None:
     """Where the time went, this time and, of parts that were there already, before."""
     path = folder / "timings.json"
     before: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -187,5 +190,5 @@ def _keep_times(folder: Path, done: Mapping[str, Done], whole: float) -> None:
     for label, one in done.items():
         known = parts.get(label, {})
         parts[label] = {what: max(seconds, known.get(what, 0.0)) for what, seconds in one.seconds.items()}
-    told = {"seconds": round(whole, 1), "jobs": parts}
+    told = {"seconds": round(whole, 1), "jobs": parts, "methods": methods or {}}
     put(path, (json.dumps(told, indent=1) + "\n").encode())

@@ -18,6 +18,7 @@ STYLE = """
 .cose-maps { border-collapse: separate; border-spacing: 4px; width: auto; font-size: 0.8rem; }
 .cose-maps th, .cose-maps td { padding: 0; text-align: center; vertical-align: top; border: 0; }
 .cose-maps tbody tr { border: 0; }
+.cose-maps thead th { max-width: 6rem; padding: 0 0.3rem; vertical-align: bottom; }
 .cose-maps th.left { text-align: left; max-width: 11rem; padding-right: 0.5rem; vertical-align: middle; }
 .cose-maps i { display: block; width: 72px; height: 72px; margin: 0 auto 2px; background: center / 100% 100%; }
 .cose-maps i img { display: block; width: 100%; height: 100%; image-rendering: auto; }

@@ -24,8 +24,11 @@ def cose_1(study: Study) -> Drawing | None:
     if gallery is None:
         return None
     methods = [method for method in METHODS if method in gallery.maps]
-    images = [one for one in gallery.maps[methods[0]] if gallery.right[one]] or list(gallery.maps[methods[0]])
-    chosen, sheet = images[:IMAGES], Sheet("cose1")
+    shared = [one for one in gallery.maps[methods[0]] if all(one in gallery.maps[method] for method in methods)]
+    chosen = sorted(shared, key=lambda one: not gallery.right[one])[:IMAGES]  # those that are classified right first
+    if not chosen:
+        return None
+    sheet = Sheet("cose1")
     head = [Markup('<th class="left">{}</th>').format(gallery.model.label)]
     rows, numbers = [], []
     for image in chosen:

@@ -58,7 +58,10 @@ def _option(found: list[Followed]) -> dict[str, Any]:
         "legend": {"top": 0, "data": list(INKS)},
         **wide,
         "xAxis": [{"type": "value", "min": 0, "max": 100, "interval": 50, "gridIndex": i} for i in range(len(found))],
-        "yAxis": [{"type": "value", "scale": True, "gridIndex": i, "splitNumber": 3} for i in range(len(found))],
+        "yAxis": [
+            {"type": "value", "min": 0 if min(p.similarity for p in one.each) >= 0 else -1, "max": 1, "gridIndex": i}
+            for i, one in enumerate(found)
+        ],
         "series": series,
         "media": [{"query": {"maxWidth": 560}, "option": narrow}, {"option": wide}],
     }

@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from saliometer.report.figures import Drawing, _zhang, figure
-from saliometer.report.figures._cose import cell, table, value
+from saliometer.report.figures._cose import MORE_INKS, cell, table, value
 from saliometer.studies._claims import MissingError
 from saliometer.studies._cose_ablations import (
     NO_FILES,
@@ -68,6 +68,21 @@ def cose_fixed(study: Study) -> Drawing | None:
     label = "Sensitivity with its own and with a fixed class, by method"
     chart = _zhang.chart(values, METHODS, lanes, label=label, across=1, bounds=(0, 120))
     return _zhang.drawing("cose_fixed", note, [chart])
+
+
+@figure("Supervised or self-supervised first weights?", of="cose", order=135)
+def cose_weights(study: Study) -> Drawing | None:
+    """Where files of weights were given."""
+    e, charts = study.evidence, []
+    for some in first_weights(study.evidence):
+        found = [value(m, "COSE", one.init, e.estimate("harmonic", [one], m)) for one in some for m in METHODS]
+        lanes = {one.init: _zhang.Lane(one.init, MORE_INKS[i % len(MORE_INKS)]) for i, one in enumerate(some)}
+        label = f"COSE by first weights, {some[0].arch} on {some[0].of}"
+        values = [one for one in found if one]
+        if values:
+            charts.append(_zhang.chart(values, METHODS, lanes, label=label, across=1, bounds=(0, 100), title=label))
+    note = "The same network and images, trained from different first weights; COSE in percent, mode published."
+    return _zhang.drawing("cose_weights", note, charts) if charts else None
 
 
 @figure("How good are the models?", of="cose", order=140)

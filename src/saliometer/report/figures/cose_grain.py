@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
 from saliometer.report.figures import Chart, Drawing, _zhang, figure
-from saliometer.report.figures._cose import INKS, value
+from saliometer.report.figures._cose import INKS, MORE_INKS, value
 from saliometer.studies._claims import MissingError
 from saliometer.studies._cose_evidence import MODES, Evidence, estimated
 from saliometer.studies._cose_grain import Beside, answer, every, noises
@@ -16,6 +18,8 @@ NOTE = (
     "method's maps are: what smoothness alone is worth on a model's pairs. A method tells more the further it lies "
     "above the line. "
 )
+
+MANY = 6  # models, of which more are drawn by family
 
 
 @figure("Better COSE, or smoother maps?", of="cose", order=45)
@@ -36,7 +40,7 @@ def cose_grain(study: Study) -> Drawing | None:
     except MissingError as why:
         said = f"Families cannot be compared: {why}."
     return Drawing(
-        NOTE + said, [Chart(_option(e, found), rows, "COSE by grain, methods and noise", 440), _excess(e, found)]
+        NOTE + said, [Chart(_option(e, found), rows, "COSE by grain, methods and noise", 440), _excess(found)]
     )
 
 
@@ -63,7 +67,15 @@ def _option(e: Evidence, found: list[Beside]) -> dict[str, Any]:
             if one.model.family == family
         ]
         series.append(
-            {"type": "scatter", "name": family, "symbolSize": 9, "itemStyle": {"color": ink}, "data": dots, "z": 4}
+            {
+                "type": "scatter",
+                "name": family,
+                "symbolSize": 9,
+                "itemStyle": {"color": ink},
+                "data": dots,
+                "z": 4,
+                "labelLayout": {"hideOverlap": True},
+            }
         )
     return {
         "tooltip": {"trigger": "item", "formatter": "{b}: {c}"},
@@ -82,19 +94,26 @@ def _cose(e: Evidence, model: Any, name: str) -> float:
         return 0.0  # so fine that its consistency is not above 0
 
 
-def _excess(e: Evidence, found: list[Beside]) -> Chart:
-    """COSE less that of the noise, by method and model."""
-    labels = list(dict.fromkeys(f"{one.model.of}, {one.model.label}" for one in found))
+def _excess(found: list[Beside]) -> Chart:
+    """COSE less that of the noise, by method and model; by family where models are many."""
+    groups: dict[str, list[Beside]] = {}
+    several = len({(one.model.data, one.model.label) for one in found}) > MANY
+    for one in found:
+        groups.setdefault(one.model.family if several else f"{one.model.of}, {one.model.label}", []).append(one)
+    inks = {name: some[0].model.family for name, some in groups.items()}
     lanes = {
-        label: _zhang.Lane(
-            label,
-            INKS.get(next(o.model.family for o in found if f"{o.model.of}, {o.model.label}" == label), "@control"),
-        )
-        for label in labels
+        name: _zhang.Lane(name, INKS.get(inks[name], "@control") if several else MORE_INKS[place % len(MORE_INKS)])
+        for place, name in enumerate(groups)
     }
-    values = [value(o.method, "difference", f"{o.model.of}, {o.model.label}", estimated(o.excess)) for o in found]
-    methods = [m for m in METHODS if any(one.method == m for one in found)]
+    values = []
+    for name, some in groups.items():
+        for method in dict.fromkeys(one.method for one in some):
+            mean = np.mean([one.excess for one in some if one.method == method], 0)
+            values.append(value(method, "difference", name, estimated(mean)))
+    kept = [one for one in values if one]
+    ends = [abs(end) for one in kept for end in (one.ours, one.low, one.high) if not np.isnan(end)]
+    most = 10.0 * float(np.ceil(max(ends) / 10))
     return _zhang.chart(
-        [one for one in values if one], methods, lanes, label="COSE above noise of the same grain, by method and model",
-        across=1, bounds=(-60, 60), title="COSE minus that of noise of the same grain",
+        kept, [m for m in METHODS if any(one.method == m for one in kept)], lanes, across=1, bounds=(-most, most),
+        label="COSE above noise of the same grain, by method and model", title="COSE minus that of noise as fine",
     )  # fmt: skip

@@ -36,7 +36,8 @@ def cose_table_1(study: Study) -> Drawing | None:
         default = {m: e.by(MODES[1]).estimate("harmonic", models, m) for m in METHODS}
         marks = marked(found)
         paper = {m: table().get((data, kin, m)) for m in METHODS}
-        cells = [_cell(found[m], default[m], paper[m], marks[m][0]) for m in METHODS]
+        few = {m: e.lacking(models, m) if len(models) > 1 else "" for m in METHODS}
+        cells = [_cell(found[m], default[m], paper[m], marks[m][0], few[m]) for m in METHODS]
         name = Markup('<th class="left" scope="row">{}<small>{}</small></th>').format(
             f"{arch or OVERALL}{_dagger(models) if arch else ''}", f"{data}; {kin}" if arch else _few(models)
         )
@@ -53,7 +54,7 @@ def cose_table_1(study: Study) -> Drawing | None:
     return Drawing(NOTE, html=html, rows=numbers)
 
 
-def _cell(found: Estimate, default: Estimate, paper: float | None, mark: str) -> Markup:
+def _cell(found: Estimate, default: Estimate, paper: float | None, mark: str, few: str) -> Markup:
     if found.value != found.value:
         shown = Markup("–")
     else:
@@ -61,7 +62,7 @@ def _cell(found: Estimate, default: Estimate, paper: float | None, mark: str) ->
         shown = Markup("<b>{}</b>").format(shown) if mark == "**" else shown
         shown = Markup("<u>{}</u>").format(shown) if mark == "<u>" else shown
     interval = f"{found.low:.1f} to {found.high:.1f}" if found.low == found.low else ""
-    small = [interval, f"paper {paper:.1f}" if paper is not None else "", f"default {default.value:.1f}"]
+    small = [interval, f"paper {paper:.1f}" if paper is not None else "", f"default {default.value:.1f}", few]
     words = Markup("").join(Markup("<small>{}</small>").format(one) for one in small if one and "nan" not in one)
     return Markup('<td class="number">{}{}</td>').format(shown, words)
 
