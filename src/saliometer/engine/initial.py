@@ -36,7 +36,7 @@ class First:
 
 def first_weights(spec: Spec, init: str) -> First:
     """What `--init` names; a Swin becomes one with the window that its file was trained with."""
-    origin, file = _origin_of(init)
+    origin, file = origin_of(init)
     if file:
         state = bare(read(file, ("teacher", *WRAPPERS, "module")))
         origin = _guessed(state) if origin == "file" else origin
@@ -57,7 +57,7 @@ def started(first: First, classes: int, side: int, hidden: tuple[int, ...], seed
     return net
 
 
-def _origin_of(init: str) -> tuple[str, Path | None]:
+def origin_of(init: str) -> tuple[str, Path | None]:
     """`random`, `supervised`, or who made the file: one of ORIGINS as in `dino:FILE`, else 'file'."""
     if init in (RANDOM, PRETRAINED):
         return RANDOM if init == RANDOM else "supervised", None

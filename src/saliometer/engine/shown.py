@@ -13,7 +13,7 @@ from saliometer.cose.training import blocks, jittered, transformed
 from saliometer.images import Preprocessing
 
 ROOM = 0.4  # of a GPU's free memory that pictures may take; else they stay in the computer's and come in batches
-PIXELS = 1 << 22  # that go through a network at once when it is only tested
+PIXELS = {"cpu": 1 << 18, "cuda": 1 << 22}  # that go through a network at once when it is only tested
 
 
 def placed(levels: Tensor, resize: int, side: int) -> Tensor:
@@ -79,7 +79,7 @@ class Shown:
 
     def measured(self, net: nn.Module, precision: AbstractContextManager[Any] | None = None) -> tuple[float, float]:
         """Mean loss and accuracy of a network in eval mode, on the pictures as they are."""
-        size = max(1, PIXELS // self.side**2)
+        size = max(1, PIXELS[self.labels.device.type] // self.side**2)
         total = torch.zeros(2, dtype=torch.float64, device=self.labels.device)
         net.eval()
         with torch.no_grad(), precision or nullcontext():

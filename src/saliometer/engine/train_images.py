@@ -139,7 +139,7 @@ def _settled(
         "preprocessing": asdict(way),
         "data": {
             "name": data.name, "sha256": data.sha256, "train": len(data.train), "test": len(data.test),
-            "notes": data.notes,
+            "largest_class": float(data.test_labels.bincount().max()) / len(data.test), "notes": data.notes,
         },
         "recipe": asdict(recipe), "precision": precision,
     }  # fmt: skip
@@ -198,7 +198,7 @@ def _trained(
             write_card(out / CARD, card | _so_far(log) | {"finished": False})
 
     def tell(share: float, text: str) -> None:
-        last = f", test {log.entries[-1]['test_accuracy']:.1%}" if log.entries else ""
+        last = f", test {100 * log.entries[-1]['test_accuracy']:.1f} %" if log.entries else ""
         watch(share, f"{name}, {text} of {recipe.epochs}{last}")
 
     parts: dict[str, Any] = {"log": log} | ({"plateau": plateau} if plateau is not None else {})
@@ -244,7 +244,7 @@ def _state(net: nn.Module) -> dict[str, Tensor]:
 def _so_far(log: Log) -> dict[str, Any]:
     last = log.entries[-1]
     reached = last["test_accuracy"]
-    says = f"{'passes' if reached >= GATE else 'misses'} {GATE:.0%}"
+    says = f"{'passes' if reached >= GATE else 'misses'} {100 * GATE:.0f} %"
     return {
         "checkpoints": log.entries, "seconds": round(log.seconds, 1), "train_accuracy": last["train_accuracy"],
         "test_accuracy": reached, "gate": {"wanted": GATE, "got": reached, "passes": reached >= GATE, "says": says},

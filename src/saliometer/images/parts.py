@@ -13,6 +13,7 @@ from saliometer.seeds import fork
 
 TESTS = ("test", "val", "valid", "validation")  # what the other part is called, in folders and names of files
 ALIASES = {"oxford102": "flowers102", "flowers": "flowers102", "cub": "cub200", "cub_200_2011": "cub200"}
+CALLED = {"flowers102": "oxford102"}  # as the COSE paper does
 SHARE = 0.2  # of a class that a split keeps for tests
 Set = tuple[list[Item], tuple[str, ...]]
 
@@ -26,6 +27,7 @@ class Parts:
     test: list[Item]
     classes: tuple[str, ...]  # empty where only numbers are known
     notes: tuple[str, ...] = ()
+    whole: tuple[Item, ...] = ()  # what was split by us
 
 
 def parts_of(place: str, test: str, seed: int) -> Parts:
@@ -40,8 +42,7 @@ def parts_of(place: str, test: str, seed: int) -> Parts:
     else:
         parts = _of_pictures(Path(place), seed)
     if test:
-        whole = [*parts.train, *parts.test] if parts.notes else parts.train  # a split of ours is not wanted then
-        parts = replace(parts, train=whole, test=_other(test, parts), notes=())
+        parts = replace(parts, train=list(parts.whole) or parts.train, test=_other(test, parts), notes=())
     for what, items in (("training", parts.train), ("test", parts.test)):
         unlabelled = [item.name for item in items if item.label is None]
         if unlabelled:
@@ -72,13 +73,13 @@ def _by_name(items: list[Item], classes: Sequence[str], wanted: Sequence[str], p
 
 
 def _of_pictures(path: Path, seed: int) -> Parts:
-    other = next((path / word for word in TESTS if (path / word).is_dir()), None) if path.is_dir() else None
-    if other is not None and (path / "train").is_dir():
-        items, classes = found(path / "train")
-        tests, named = found(other)
-        return Parts(_short(path), items, _by_name(tests, named, classes, str(other)), classes)
-    items, classes = found(path)
-    return _split(_short(path), items, classes, seed)
+    inside = path / "train" if (path / "train").is_dir() else path
+    items, classes = found(inside)
+    other = next((path / word for word in TESTS if (path / word).is_dir()), None)
+    if other is None or inside == path:
+        return _split(_short(path), items, classes, seed)
+    tests, named = found(other)
+    return Parts(_short(path), items, _by_name(tests, named, classes, str(other)), classes)
 
 
 def _short(path: Path) -> str:
@@ -136,7 +137,7 @@ def _data_set(name: str, root: Path, seed: int) -> Parts:
     if has_parts(known):
         items, classes = of_torchvision(known, root, training=True)
         tests, named = of_torchvision(known, root)
-        return Parts(known, items, _by_name(tests, named, classes, name), classes)
+        return Parts(CALLED.get(known, known), items, _by_name(tests, named, classes, name), classes)
     items, classes = of_torchvision(known, root)
     return _split_by_sklearn(known, items, classes) if known == "caltech101" else _split(known, items, classes, seed)
 
@@ -176,7 +177,7 @@ def _split(name: str, items: list[Item], classes: tuple[str, ...], seed: int) ->
     tests = {item.name for some in by_class.values() for item in some[: _kept(len(some))]}
     train = [item for item in items if item.name not in tests]
     note = f"nobody says what is for tests: a fifth of every class was kept for them, by seed {seed}"
-    return Parts(name, train, [item for item in items if item.name in tests], classes, (note,))
+    return Parts(name, train, [item for item in items if item.name in tests], classes, (note,), tuple(items))
 
 
 def _kept(count: int) -> int:
@@ -188,4 +189,5 @@ def _split_by_sklearn(name: str, items: list[Item], classes: tuple[str, ...]) ->
     from sklearn.model_selection import train_test_split
 
     train, test = train_test_split(items, test_size=SHARE, random_state=0)
-    return Parts(name, train, test, classes, ("a fifth was kept for tests, as the code of the COSE paper splits it",))
+    note = "a fifth was kept for tests, as the code of the COSE paper splits it"
+    return Parts(name, train, test, classes, (note,), tuple(items))
