@@ -283,7 +283,7 @@ class _Source(TorchDispatchMode):
 
     def normal(self, like: Tensor) -> Tensor:
         rows = self._rows(like)
-        return normal(rows, "weights", like.contiguous() if like.ndim > 1 else like.view(1, -1)).view_as(like)
+        return normal(rows, "weights", like if like.ndim > 1 else like.view(1, -1)).view_as(like)
 
     def _rows(self, like: Tensor) -> Tensor:
         """A seed for each row of a matrix, one for a vector."""
