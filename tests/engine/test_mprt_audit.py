@@ -523,6 +523,15 @@ def test_columns_leave_the_self_comparison_out(whole):
     assert column.ranks(["gradient", "edge"]) == {}  # nobody is ranked by it
 
 
+def test_beside_cose_each_has_its_own_controls(tmp_path):
+    outcome = run(tmp_path / "run", ["mprt(draws=1)", "cose(operations=flip_lr)"])
+    tests, pairs = ({curve.method for curve in outcome.curves}, {one.method for one in outcome.coses})
+    assert "input" in tests - pairs
+    assert {"sobel_edge", "label_level"} <= pairs - tests
+    assert {"gradient", "edge", "random"} <= tests & pairs
+    assert outcome.failed == {}
+
+
 def test_the_report_has_curves_and_says_how_to_read_them(whole):
     book = book_of(whole.run)
     drawing = next(one.drawing for one in book.figures if one.figure.name == "randomisation")
