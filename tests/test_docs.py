@@ -193,7 +193,9 @@ def test_every_difference_to_quantus_has_its_test_and_every_test_its_line():
     assert [line for line in lines if not line.strip("| ").split(" | ")[-1].startswith("test_")] == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/methods.md", "docs/metrics.md", "docs/audit.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", *(f"docs/{name}.md" for name in ("methods", "metrics", "audit", "training"))]
+)
 def test_examples_are_python(name):
     for code in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL):
         ast.parse(code)

@@ -42,7 +42,7 @@ from saliometer.engine.run import Run, Unit, begun, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, mark_of
-from saliometer.engine.thumbs import PHOTOS, keep_photos, keep_sprites
+from saliometer.engine.thumbs import PHOTOS, keep_pairs, keep_photos, keep_sprites
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.maps import NORMALISATIONS
@@ -68,6 +68,7 @@ def audit(
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
     checkpoints: Checkpoints | None = None,
+    grains: Sequence[float] = (),
     remembered: Memory | None = None,
     weights: Path | str | None = None,
     mean: float | Sequence[float] | None = None,
@@ -95,8 +96,9 @@ def audit(
     predicted, label, or the least probable. `references` are images that methods may compare with, the images
     themselves by default; `remembered` lets audits of other targets on the same images share passes. `masks` say where
     the object is, for pointing_game and iou. `checkpoints` are other states of the model's training for cose: state
-    dicts, files, folders or patterns. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
-    Without `controls` only those asked for come along. The same call with the same `out` goes on where it was.
+    dicts, files, folders or patterns; `grains` the sigmas in pixels of smoothed noise that joins its controls. A metric
+    may name its own normalisation, `average_drop@signed_max_minmax`. Without `controls` only those asked for come
+    along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
     for word in normalisations:
@@ -129,7 +131,7 @@ def audit(
     paired = None
     if of_pairs:
         check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)
-        paired = Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]))
+        paired = Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]), grains)
         facts["warnings"] = [*facts["warnings"], *paired.said]
     fixed = {
         "images": source.fingerprint,
@@ -270,7 +272,10 @@ def _one_method(
     if paired and isinstance(method, Method):
         timed = Timer(shelf.answers)
         try:
-            blocks += _pair_blocks(constant, samples, paired.rows(method, found.maps, samples))
+            compared = paired.rows(method, found.maps, samples)
+            blocks += _pair_blocks(constant, samples, compared)
+            if unit.start == 0 and request.pictures and not method.control:
+                keep_pairs(run, unit, method.label, paired.pictures(method, found.maps, compared), samples.ids)
             costs["cose"] = timed.cost()
         except MemoryError:
             raise

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from saliometer.engine.run import Run, opened
-from saliometer.report import audit, study_smerf
+from saliometer.report import audit, study_cose, study_smerf
 from saliometer.report.book import Book
 from saliometer.report.figures import drawn
 from saliometer.studies import zhang
+from saliometer.studies._cose_study import Study as CoseStudy
 from saliometer.studies._opened import opened as opened_study
 from saliometer.studies.zhang import Study
 
@@ -18,7 +19,9 @@ TELLING = (23, 9, 25, 1, 2, 24)  # claims that the paper's conclusions rest on, 
 
 def book(folder: Path) -> Book:
     study = opened_study(folder)
-    return of_study(study) if isinstance(study, Study) else study_smerf.book(study)
+    if isinstance(study, Study):
+        return of_study(study)
+    return study_cose.book(study) if isinstance(study, CoseStudy) else study_smerf.book(study)
 
 
 def of_study(study: Study) -> Book:
