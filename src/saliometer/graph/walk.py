@@ -10,7 +10,7 @@ from torch import Tensor
 from saliometer.graph.capture import Graph, Step, UnfitError
 from saliometer.graph.families import affine, family, gate_of, is_mask
 
-Signals = Sequence[Tensor | None]
+Signals = Sequence[Any]  # tensors, or what a method has instead; None where nothing is sent
 Rule = Callable[["Here", Any], Signals]
 Rules = Mapping[str, Rule]  # family -> rule; 'affine' is for operations that are found to be affine
 
@@ -155,7 +155,7 @@ class Here:
         """Which of the inputs is the activation: `where(x > 0, x, 0)` reads x and a condition."""
         return next(place for place, number in enumerate(self.step.inputs) if not is_mask(self.graph, number))
 
-    def only(self, signal: Tensor | None, place: int | None = None) -> Signals:
+    def only(self, signal: Any, place: int | None = None) -> Signals:
         """A signal for one input and none for the others."""
         chosen = self.main if place is None else place
         return [signal if number == chosen else None for number in range(len(self.inputs))]
@@ -166,7 +166,7 @@ def transpose(here: Here, signal: Any) -> Signals:
     return here.back(signal)
 
 
-def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = None) -> Tensor:
+def walk(forward: Pass, start: Any, rules: Rules, reference: Chosen | None = None) -> Any:
     """The signal that reaches the images when `start` is put on the logits."""
     graph = forward.graph
     signals: dict[int, Any] = {graph.output: start}
@@ -189,7 +189,7 @@ def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = 
     if reached is None:
         raise ValueError("no signal reaches the images from the logits")
     forward.check()
-    return reached  # type: ignore[no-any-return]
+    return reached
 
 
 def _add_item(signals: dict[int, Any], step: Step, signal: Tensor, count: int) -> None:

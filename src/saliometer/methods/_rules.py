@@ -44,8 +44,9 @@ def signals(batch: Batch, rules: Rules, other: str) -> Asking:
     table = rules | OTHER if other == "gradient" else rules  # type: ignore[operator]
 
     def run(network: Network, rows: slice) -> Tensor:
-        forward = network.run(batch.images[rows])
-        return walk(forward, on_target(forward.logits, batch.targets[rows]), table)
+        forward = network.run(batch.images[rows], fold=True)
+        found: Tensor = walk(forward, on_target(forward.logits, batch.targets[rows]), table)
+        return found
 
     maps = yield Walk(batch.images, run)
     return Explained(maps, flags={"zero_gradient": (maps == 0).flatten(1).all(1)})

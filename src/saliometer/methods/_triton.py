@@ -1,0 +1,84 @@
+"""The kernels of _fused.py in Triton; every function stands for some lines of PyTorch that name it."""
+
+import torch
+import triton
+from torch import Tensor
+from triton import language as tl
+
+TILE = 1024  # numbers that are looked at together: of one channel's places, or of several channels that have few
+
+
+def divided(
+    value: Tensor, slope: Tensor, total: Tensor, bias: Tensor, share: float, epsilon: float, smallest: float
+) -> tuple[Tensor, Tensor]:
+    """share * value * slope / (total + bias + epsilon), and (3, N, C) sums over places: of it, lost, and held back."""
+    value, slope, total = value.contiguous(), slope.contiguous(), total.contiguous()
+    bias = bias.flatten() if bias.ndim else total.new_zeros(total.shape[1])
+    quotient, sums = torch.empty_like(total), total.new_empty(3, *total.shape[:2])
+    grid, rows, places, tile = _tiles(total)
+    _divided[grid](
+        value, slope, total, bias, quotient, sums, rows, places, len(bias), share, epsilon, smallest, **tile
+    )  # fmt: skip
+    return quotient, sums
+
+
+def largest_share(part: Tensor, total: Tensor, slope: Tensor) -> Tensor:
+    """(N, C): the largest of |p / t| and |1 - p / t| wherever neither the slope nor the total is 0."""
+    most = total.new_empty(total.shape[:2])
+    grid, rows, places, tile = _tiles(total)
+    _largest_share[grid](part.contiguous(), total.contiguous(), slope.contiguous(), most, rows, places, **tile)
+    return most
+
+
+def _tiles(values: Tensor) -> tuple[tuple[int], int, int, dict[str, int]]:
+    """How many tiles there are, rows (one for each channel of each image), places in a row, and a tile's sides."""
+    rows, places = values.shape[0] * values.shape[1], values.shape[2] * values.shape[3]
+    width = 64 if places <= 64 else 256
+    return (triton.cdiv(rows, TILE // width),), rows, places, {"height": TILE // width, "width": width}
+
+
+@triton.jit
+def _divided(
+    value, slope, total, bias, quotient, sums, rows, places, channels,
+    share, epsilon, smallest, height: tl.constexpr, width: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+    there = row < rows
+    offset = tl.load(bias + row % channels, mask=there, other=0.0)[:, None]
+    handed = tl.zeros([height], tl.float32)
+    lost = tl.zeros([height], tl.float32)
+    held = tl.zeros([height], tl.float32)
+    for start in range(0, places, width):
+        place = start + tl.arange(0, width)
+        inside = there[:, None] & (place < places)[None, :]
+        at = row[:, None] * places + place[None, :]
+        relevance = tl.load(value + at, mask=inside, other=0.0) * tl.load(slope + at, mask=inside, other=0.0) * share
+        whole = tl.load(total + at, mask=inside, other=0.0) + offset
+        stabiliser = tl.where(whole < 0, -epsilon, epsilon)
+        whole += stabiliser
+        zero = tl.abs(whole) <= smallest
+        found = tl.where(zero, 0.0, relevance / tl.where(zero, 1.0, whole))
+        tl.store(quotient + at, found, mask=inside)
+        handed += tl.sum(found, 1)
+        lost += tl.sum(tl.where(zero, relevance, 0.0), 1)
+        held += tl.sum(found * stabiliser, 1)
+    tl.store(sums + row, handed, mask=there)
+    tl.store(sums + rows + row, lost, mask=there)
+    tl.store(sums + 2 * rows + row, held, mask=there)
+
+
+@triton.jit
+def _largest_share(part, total, slope, most, rows, places, height: tl.constexpr, width: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+    there = row < rows
+    largest = tl.zeros([height], tl.float32)
+    for start in range(0, places, width):
+        place = start + tl.arange(0, width)
+        inside = there[:, None] & (place < places)[None, :]
+        at = row[:, None] * places + place[None, :]
+        whole = tl.load(total + at, mask=inside, other=0.0)
+        counts = (tl.load(slope + at, mask=inside, other=0.0) != 0) & (whole != 0)
+        share = tl.load(part + at, mask=inside, other=0.0) / tl.where(counts, whole, 1.0)
+        larger = tl.maximum(tl.abs(share), tl.abs(1 - share))
+        largest = tl.maximum(largest, tl.max(tl.where(counts, larger, 0.0), 1))
+    tl.store(most + row, largest, mask=there)

@@ -1,0 +1,106 @@
+"""Our own kernels give what PyTorch's operations give; here they run in Triton's interpreter, without a GPU."""
+
+import os
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saliometer.methods import _fused
+from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
+from toys import explained, model_of, noise_batch
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+SHAPES = [(2, 3, 5, 7), (1, 20, 9, 9), (3, 2, 17, 17)]  # less than a tile, several of them in one, more than one
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    pytest.importorskip("triton")
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("this machine has a GPU: there they run as they are, and methods with them")
+    from saliometer.methods import _triton
+
+    return _triton
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    """Some of them 0."""
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return values.masked_fill(values.abs() < 0.3, 0)
+
+
+def both_ways(kernels, monkeypatch, find):
+    """What PyTorch's operations give, and our kernels."""
+    found = [find()]
+    monkeypatch.setattr(_fused, "kernels", lambda *values: kernels if values[0].ndim == 4 else None)
+    return [*found, find()]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("settings", [
+    {}, {"epsilon": 0.25}, {"smallest": 0.5}, {"share": -2.0}, {"missing": True, "share": 2.0},
+])  # fmt: skip
+def test_quotients_and_their_books(kernels, monkeypatch, shape, settings):
+    relevance = Sloped(drawn(*shape, seed=1), drawn(*shape, seed=2))
+    total, bias = drawn(*shape), drawn(shape[1], 1, 1, seed=3)
+
+    def find():
+        books = Books()
+        quotient = divided(relevance, total.clone(), bias, books, **settings)
+        return quotient, books.totals(shape[0])
+
+    (plain, wanted), (fused, totals) = both_ways(kernels, monkeypatch, find)
+    torch.testing.assert_close(fused, plain, **CLOSE)
+    assert totals.keys() >= wanted.keys()
+    for part, amount in wanted.items():
+        torch.testing.assert_close(totals[part], amount, rtol=1e-5, atol=1e-4)
+
+
+def test_no_bias_is_none(kernels):
+    ones = torch.ones(1, 2, 3, 3)
+    quotient, sums = kernels.divided(ones, 3 * ones, 2 * ones, NO_BIAS, 1.0, 0.0, 0.0)
+    assert (quotient == 1.5).all()
+    assert sums[:, 0, 0].tolist() == [13.5, 0, 0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_largest_share(kernels, monkeypatch, shape):
+    part, other, slope = (drawn(*shape, seed=seed) for seed in range(3))
+    plain, fused = both_ways(kernels, monkeypatch, lambda: largest_share(part, part + other, slope).flatten(1).amax(1))
+    torch.testing.assert_close(fused, plain, **CLOSE)
+    assert (largest_share(part, part + other, 0 * slope) == 0).all()
+
+
+class Residual(nn.Module):
+    """Convolutions with biases, a sum and a maximum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.norm, self.head = nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.first(images).relu()
+        y = nn.functional.max_pool2d((self.norm(self.second(x)) + x).relu(), 2)
+        return self.head(y.mean((2, 3)))
+
+
+@pytest.mark.parametrize("name", [
+    "lrp_z", "lrp_epsilon", "lrp_alpha_beta", "lrp_alpha_beta(bias=full)", "lrp_gamma", "lrp_epsilon_plus",
+    "lrp_preset_b_flat", "deep_taylor",
+])  # fmt: skip
+def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
+    with torch.random.fork_rng(devices=[]):
+        model = model_of(Residual().eval())
+    batch = noise_batch(2)
+    plain, fused = both_ways(kernels, monkeypatch, lambda: explained(model, batch, name))
+    torch.testing.assert_close(fused.maps, plain.maps, **CLOSE)
+    assert fused.facts.keys() == plain.facts.keys()
+    for fact, values in plain.facts.items():
+        torch.testing.assert_close(fused.facts[fact], values, **CLOSE)
+
+
+def test_without_a_gpu_there_are_none():
+    assert _fused.kernels(torch.ones(1, 2, 3, 3)) is None
