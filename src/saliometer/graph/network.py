@@ -86,7 +86,7 @@ class Network:
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass, to be compared with the network itself later; `fold` puts batch norms into the weights before."""
-        graph = self.graph(images)
+        graph = self.graph(images, believed=True)
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
@@ -99,6 +99,11 @@ class Network:
 
     def _stale(self) -> bool:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
+        state = state_of(self.net) if self._twins else None
+        if any(twin.graph.facts["state"][0] != state for twin in self._twins):
+            _captured.pop(self.net, None)
+            self._twins.clear()
+            return True
         if self._twins and self._counts is None:
             first = self._twins[0]
             first.own, self._counts = self._own(first.image)
@@ -153,18 +158,24 @@ class Network:
         bad = (n for n, value in values.items() if not all(one.isfinite().all() for one in _tensors(value)))
         return next((self.graph(images).steps[number] for number in bad), None)
 
-    def graph(self, images: Tensor) -> Graph:
-        """The captured operations for images of this shape; kept while the network stays as it is."""
+    def graph(self, images: Tensor, *, believed: bool = False) -> Graph:
+        """The captured operations for images of this shape; kept while the network stays as it is.
+
+        To look whether it did takes a while: who has it `believed` looks later.
+        """
         shelf = _captured.setdefault(self.net, {})
-        key = (images.shape, images.dtype, images.device, state_of(self.net))
-        if key not in shelf:
-            if len(shelf) > 8:
-                shelf.clear()
-            graph = capture(self.net, self.logits, images)
-            graph.facts["nonlinear"] = nonlinear(graph, images)
-            graph.facts["state"] = [*self.net.parameters(), *self.net.buffers()]  # while they live, ids are their own
-            shelf[key] = graph
-        return shelf[key]
+        key = (images.shape, images.dtype, images.device)
+        if key in shelf and (believed or shelf[key].facts["state"][0] == state_of(self.net)):
+            return shelf[key]
+        if len(shelf) > 8:
+            shelf.clear()
+        state = state_of(self.net)
+        graph = capture(self.net, self.logits, images)
+        graph.facts["nonlinear"] = nonlinear(graph, images)
+        held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
+        graph.facts["state"] = state, held
+        shelf[key] = graph
+        return graph
 
 
 def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
@@ -185,11 +196,27 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
 
 def state_of(net: nn.Module) -> tuple[Any, ...]:
     """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
-    modules = list(net.modules())
-    held = [value for m in modules for value in (*m._parameters.values(), *m._buffers.values()) if value is not None]
-    versions = [0 if value.is_inference() else value._version for value in held]
-    flags = [value for module in modules for value in vars(module).values() if type(value) in FLAGS]
+    modules = modules_of(net)
+    held: list[Any] = []
+    values: list[Any] = []
+    for module in modules:
+        held += module._parameters.values()
+        held += module._buffers.values()
+        values += vars(module).values()
+    versions = [0 if value is None or value.is_inference() else value._version for value in held]
+    flags = [value for value in values if type(value) in FLAGS]
     return tuple(map(id, modules)), tuple(map(id, held)), tuple(versions), tuple(flags)
+
+
+def modules_of(net: nn.Module) -> list[nn.Module]:
+    """Each once, as `net.modules()` has them in another order and more slowly."""
+    found, left = {}, [net]
+    while left:
+        module = left.pop()
+        if module is not None and id(module) not in found:
+            found[id(module)] = module
+            left += module._modules.values()  # type: ignore[arg-type]
+    return list(found.values())
 
 
 class _Counter(TorchDispatchMode):
