@@ -1,6 +1,7 @@
 """Our own kernels give what PyTorch's operations give; here they run in Triton's interpreter, without a GPU."""
 
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -33,7 +34,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 def both_ways(kernels, monkeypatch, find):
     """What PyTorch's operations give, and our kernels."""
     found = [find()]
-    monkeypatch.setattr(_fused, "kernels", lambda *values: kernels if values[0].ndim == 4 else None)
+    monkeypatch.setattr(_fused, "kernels", lambda *values: kernels)
     return [*found, find()]
 
 
@@ -72,6 +73,15 @@ def test_the_largest_share(kernels, monkeypatch, shape):
     assert (largest_share(part, part + other, 0 * slope) == 0).all()
 
 
+@pytest.mark.parametrize("references", [1, 2, 6])
+def test_a_relu_between_a_reference_and_a_value(kernels, references):
+    """Rows of values stand for every copy of an image, those of references for every image."""
+    value, reference, multipliers = drawn(3, 2, 25), drawn(references, 2, 25, seed=1), drawn(6, 2, 25, seed=2)
+    v, r = value.repeat(2, 1, 1), reference.repeat_interleave(6 // references, 0)
+    share = (v.relu() + r.relu()) / (v.abs() + r.abs()).clamp(min=1e-30)
+    torch.testing.assert_close(kernels.rectified(value, reference, multipliers), multipliers * share, **CLOSE)
+
+
 class Residual(nn.Module):
     """Convolutions with biases, a sum and a maximum."""
 
@@ -89,12 +99,13 @@ class Residual(nn.Module):
 
 @pytest.mark.parametrize("name", [
     "lrp_z", "lrp_epsilon", "lrp_alpha_beta", "lrp_alpha_beta(bias=full)", "lrp_gamma", "lrp_epsilon_plus",
-    "lrp_preset_b_flat", "deep_taylor",
+    "lrp_preset_b_flat", "deep_taylor", "deeplift_rescale", "deeplift_rescale(baseline=blur)", "deep_shap(count=3)",
+    "deeplift_reveal_cancel", "deeplift_reveal_cancel(baseline=blur)",
 ])  # fmt: skip
 def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
     with torch.random.fork_rng(devices=[]):
         model = model_of(Residual().eval())
-    batch = noise_batch(2)
+    batch = replace(noise_batch(2), references=torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(0)))
     plain, fused = both_ways(kernels, monkeypatch, lambda: explained(model, batch, name))
     torch.testing.assert_close(fused.maps, plain.maps, **CLOSE)
     assert fused.facts.keys() == plain.facts.keys()

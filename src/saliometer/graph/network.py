@@ -13,9 +13,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
-from saliometer.graph.families import families
+from saliometer.graph.families import LINEAR, families
 from saliometer.graph.folding import folded
-from saliometer.graph.walk import Pass
+from saliometer.graph.walk import Pass, Repeated
 
 NONLINEAR = {
     "relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum", "where", "masked_fill",
@@ -28,7 +28,6 @@ NONLINEAR = {
 }  # fmt: skip
 GROUPS = ("batch_norm", "layer_norm", "group_norm", "max_pool", "scaled_dot_product")  # one name for all their kernels
 PRODUCTS = {"mul", "div", "bmm", "mm", "addmm", "baddbmm", "addcmul", "addcdiv", "convolution", "dot", "mv"}
-LINEAR = {"kernel", "average", "route", "same", "add", "shift", "scale"}
 FLAGS = frozenset((bool, float, str))  # kinds of attributes of a module that decide what it does
 AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -91,6 +90,17 @@ class Network:
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
         return forward
+
+    def repeated(self, forward: Pass, copies: int) -> Repeated:
+        """A folded pass as if it had been made on so many copies of its images."""
+        own, images = forward.graph, forward.values[0]
+        images = images[:1].expand(copies * len(images), -1, -1, -1)
+        graph = folded(self.graph(images, believed=True))
+        if graph.facts["state"][0] != own.facts["state"][0]:  # of the two, which one is true is seen later
+            graph = folded(self.graph(images))
+        if [step.op for step in graph.steps] != [step.op for step in own.steps]:
+            raise UnfitError(f"{type(self.net).__name__} runs other operations on more images, {INSTEAD}")
+        return Repeated(forward, graph, copies)
 
     def _check(self) -> None:
         """For the end of a walk, when a GPU has its work: what the network itself runs is counted meanwhile."""

@@ -12,13 +12,9 @@ from torch import Tensor
 
 
 def kernels(*values: Tensor) -> Any:
-    """The kernels, if these are feature maps on a GPU, of one shape, and scalars or one number for each channel."""
-    first = values[0]
-    if not first.is_cuda:
-        return None
-    shapes = first.shape, first.shape[1:2], (first.shape[1], 1, 1), ()
-    fitting = all(value.dtype == torch.float32 and value.shape in shapes for value in values)
-    return _compiled() if fitting and first.ndim == 4 else None
+    """The kernels, if these are values that they can work on."""
+    fitting = all(value.is_cuda and value.dtype == torch.float32 for value in values)
+    return _compiled() if fitting else None
 
 
 @cache

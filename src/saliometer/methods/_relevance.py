@@ -102,7 +102,8 @@ def divided(
     The bias is one of the total's parts, or still `missing` there. A total of no more than `smallest` counts as zero.
     """
     offset = bias if missing else NO_BIAS
-    if isinstance(relevance, Sloped) and (kernels := _fused.kernels(relevance.slope, total, bias)):
+    by_channel = total.ndim == 4 and bias.ndim in (0, 3)
+    if by_channel and isinstance(relevance, Sloped) and (kernels := _fused.kernels(relevance.slope, total)):
         quotient: Tensor
         given = relevance.value, relevance.slope, total, offset
         quotient, (sums, lost, held) = kernels.divided(*given, share, epsilon, smallest)
@@ -132,7 +133,7 @@ def over(relevance: Tensor, total: Tensor, books: Books, smallest: float = 0.0) 
 
 def largest_share(part: Tensor, total: Tensor, slope: Tensor) -> Tensor:
     """(images, ...): of a sum of two parts, the largest share that either has of it, wherever the slope is not 0."""
-    if kernels := _fused.kernels(slope, total):
+    if total.ndim == 4 and (kernels := _fused.kernels(slope, total)):
         return kernels.largest_share(part, total, slope)  # type: ignore[no-any-return]
     closed = (slope == 0) | (total == 0)
     share = (part / total).masked_fill_(closed, 0.5)  # a half, for that is the least the larger of two can be

@@ -30,6 +30,41 @@ def largest_share(part: Tensor, total: Tensor, slope: Tensor) -> Tensor:
     return most
 
 
+def rectified(value: Tensor, reference: Tensor, multipliers: Tensor) -> Tensor:
+    """Multipliers times (v+ + r+) / (|v| + |r|); of values and references, fewer rows may stand for several."""
+    value, reference, multipliers = value.contiguous(), reference.contiguous(), multipliers.contiguous()
+    found, rows, size, each = torch.empty_like(multipliers), *_rows(multipliers, reference)
+    images = value.numel() // size
+    _rectified[triton.cdiv(size, TILE), rows](value, reference, multipliers, found, size, images, each, tile=TILE)
+    return found
+
+
+def revealed(given: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """(2, N, ...): both parts of a difference behind a ReLU, each one's effect averaged over both orders."""
+    given, value, start = given.contiguous(), value.contiguous(), start.contiguous()
+    found, rows, size, each = torch.empty_like(given), *_rows(given[0], start)
+    _revealed[triton.cdiv(size, TILE), rows](given, value, start, found, size, rows * size, each, tile=TILE)
+    return found
+
+
+def opened(multipliers: Tensor, given: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """(2, N, ...): multipliers of both parts times the share of their way on which a ReLU is open."""
+    multipliers = multipliers if multipliers[0].is_contiguous() else multipliers.contiguous()
+    given, value, start = given.contiguous(), value.contiguous(), start.contiguous()
+    found, rows, size, each = torch.empty_like(given), *_rows(given[0], start)
+    apart = multipliers.stride(0)  # 0 where both parts have the same
+    _opened[triton.cdiv(size, TILE), rows](
+        multipliers, given, value, start, found, size, rows * size, apart, each, tile=TILE
+    )
+    return found
+
+
+def _rows(values: Tensor, reference: Tensor) -> tuple[int, int, int]:
+    """How many rows there are, the numbers in each, and the rows that a row of the references stands for."""
+    rows, size = len(values), values[0].numel()
+    return rows, size, rows // (reference.numel() // size)
+
+
 def _tiles(values: Tensor) -> tuple[tuple[int], int, int, dict[str, int]]:
     """How many tiles there are, rows (one for each channel of each image), places in a row, and a tile's sides."""
     rows, places = values.shape[0] * values.shape[1], values.shape[2] * values.shape[3]
@@ -82,3 +117,48 @@ def _largest_share(part, total, slope, most, rows, places, height: tl.constexpr,
         larger = tl.maximum(tl.abs(share), tl.abs(1 - share))
         largest = tl.maximum(largest, tl.max(tl.where(counts, larger, 0.0), 1))
     tl.store(most + row, largest, mask=there)
+
+
+@triton.jit
+def _rectified(value, reference, multipliers, found, size, images, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    v = tl.load(value + (row % images) * size + place, mask=inside, other=0.0)
+    r = tl.load(reference + (row // each) * size + place, mask=inside, other=0.0)
+    length = tl.abs(v) + (tl.abs(r) + 1.17549435e-38)  # that is `tiny`
+    share = (tl.maximum(v, 0.0) + tl.maximum(r, 0.0)) / length
+    sent = tl.load(multipliers + row * size + place, mask=inside, other=0.0)
+    tl.store(found + row * size + place, sent * share, mask=inside)
+
+
+@triton.jit
+def _revealed(given, value, start, found, size, second, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    whole = tl.maximum(tl.load(value + at, mask=inside, other=0.0), 0.0) - tl.maximum(origin, 0.0)
+    high = tl.maximum(tl.load(given + at, mask=inside, other=0.0) + origin, 0.0)
+    low = tl.maximum(tl.load(given + second + at, mask=inside, other=0.0) + origin, 0.0)
+    tl.store(found + at, (whole + (high - low)) / 2, mask=inside)
+    tl.store(found + second + at, (whole - (high - low)) / 2, mask=inside)
+
+
+@triton.jit
+def _opened(multipliers, given, value, start, found, size, second, apart, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    end = tl.load(value + at, mask=inside, other=0.0)
+    rise = tl.load(given + at, mask=inside, other=0.0)
+    risen = tl.maximum(tl.abs(rise), 1.17549435e-38)
+    fallen = tl.maximum(tl.abs(tl.load(given + second + at, mask=inside, other=0.0)), 1.17549435e-38)
+    top = origin + rise
+    up = tl.clamp(top / risen, 0.0, 1.0) + tl.clamp(end / risen, 0.0, 1.0)
+    down = tl.clamp(top / fallen, 0.0, 1.0) + tl.clamp(origin / fallen, 0.0, 1.0)
+    tl.store(found + at, tl.load(multipliers + at, mask=inside, other=0.0) * up / 2, mask=inside)
+    tl.store(found + second + at, tl.load(multipliers + apart + at, mask=inside, other=0.0) * down / 2, mask=inside)
