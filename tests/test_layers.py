@@ -11,10 +11,11 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"}
+CORE = {"fused", "graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"}
 ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
-    "seeds": set(),
+    "fused": set(),
+    "seeds": {"fused"},
     "graph": set(),
     "types": {"graph", "registry"},
     "registry": set(),

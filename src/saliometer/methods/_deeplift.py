@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import Chosen, Here, Network, Pass, Rules, Signals
-from saliometer.methods import _fused
 from saliometer.methods._rules import LINEAR
 from saliometer.perturb import SHARED
 from saliometer.types import Explained
@@ -65,7 +65,7 @@ def rectify(here: Here, multipliers: Tensor) -> Signals:
     That is (v+ + r+) / (|v| + |r|): 1 or 0 where both have one sign, else the positive one's part of the way.
     """
     value, reference = here.reference.beside(here.step.inputs[here.main], here.forward)
-    if kernels := _fused.kernels(value, reference, multipliers):
+    if kernels := fused.kernels(value, reference, multipliers):
         return here.only(kernels.rectified(value, reference, multipliers))
     output, expected = here.reference.beside(here.step.number, here.forward)
     length = value.abs() + reference.abs().add_(torch.finfo(value.dtype).tiny)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import RefusedError
-from saliometer.methods import _fused
 
 NO_BIAS = torch.zeros(())
 
@@ -103,7 +103,7 @@ def divided(
     """
     offset = bias if missing else NO_BIAS
     by_channel = total.ndim == 4 and bias.ndim in (0, 3)
-    if by_channel and isinstance(relevance, Sloped) and (kernels := _fused.kernels(relevance.slope, total)):
+    if by_channel and isinstance(relevance, Sloped) and (kernels := fused.kernels(relevance.slope, total)):
         quotient: Tensor
         given = relevance.value, relevance.slope, total, offset
         quotient, (sums, lost, held) = kernels.divided(*given, share, epsilon, smallest)
@@ -133,7 +133,7 @@ def over(relevance: Tensor, total: Tensor, books: Books, smallest: float = 0.0) 
 
 def largest_share(part: Tensor, total: Tensor, slope: Tensor) -> Tensor:
     """(images, ...): of a sum of two parts, the largest share that either has of it, wherever the slope is not 0."""
-    if total.ndim == 4 and (kernels := _fused.kernels(slope, total)):
+    if total.ndim == 4 and (kernels := fused.kernels(slope, total)):
         return kernels.largest_share(part, total, slope)  # type: ignore[no-any-return]
     closed = (slope == 0) | (total == 0)
     share = (part / total).masked_fill_(closed, 0.5)  # a half, for that is the least the larger of two can be

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import (
     Chosen,
     Graph,
@@ -25,7 +26,6 @@ from saliometer.graph import (
     is_mask,
     walk,
 )
-from saliometer.methods import _fused
 from saliometer.methods._deeplift import after, before, compared, difference, maximum, near, product, slope
 from saliometer.methods._kernels import applied, weights_of
 from saliometer.methods._rules import on_target
@@ -108,7 +108,7 @@ def _revealed(here: Here, given: Tensor, rescaled: bool) -> Tensor:
     """Each part's effect, averaged over whether the other part is there already."""
     if rescaled:
         return given * _ratio(here)
-    if family(here.graph, here.step) == "relu" and (kernels := _fused.kernels(given)):
+    if family(here.graph, here.step) == "relu" and (kernels := fused.kernels(given)):
         effect: Tensor = kernels.revealed(given, *here.reference.beside(here.step.inputs[here.main], here.forward))
         return effect
     high, low = _function(here, (given + before(here)[1]).flatten(0, 1)).unflatten(0, (2, -1))
@@ -178,7 +178,7 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
         if rescaled(here.graph, here.step):
             return here.only(m * _ratio(here))
         number = here.step.inputs[here.main]
-        if kernels := _fused.kernels(m):
+        if kernels := fused.kernels(m):
             return here.only(kernels.opened(m, parts[number], *here.reference.beside(number, here.forward)))
         given, (value, start) = parts[number], before(here)
         length = given.abs().clamp_(min=torch.finfo(value.dtype).tiny)

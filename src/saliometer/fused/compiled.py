@@ -1,4 +1,4 @@
-"""The kernels of _fused.py in Triton; every function stands for some lines of PyTorch that name it."""
+"""The kernels themselves, in Triton; each stands for the lines of PyTorch beside which it is called."""
 
 import torch
 import triton
@@ -36,6 +36,13 @@ def rectified(value: Tensor, reference: Tensor, multipliers: Tensor) -> Tensor:
     found, rows, size, each = torch.empty_like(multipliers), *_rows(multipliers, reference)
     images = value.numel() // size
     _rectified[triton.cdiv(size, TILE), rows](value, reference, multipliers, found, size, images, each, tile=TILE)
+    return found
+
+
+def uniform(keys: Tensor, count: int) -> Tensor:
+    """(N, count) float32 in [0, 1): the streams of (N,) keys."""
+    found = torch.empty(len(keys), count, device=keys.device)
+    _uniform[triton.cdiv(count, TILE), len(keys)](keys.contiguous(), found, count, tile=TILE)
     return found
 
 
@@ -162,3 +169,20 @@ def _opened(multipliers, given, value, start, found, size, second, apart, each, 
     down = tl.clamp(top / fallen, 0.0, 1.0) + tl.clamp(origin / fallen, 0.0, 1.0)
     tl.store(found + at, tl.load(multipliers + at, mask=inside, other=0.0) * up / 2, mask=inside)
     tl.store(found + second + at, tl.load(multipliers + apart + at, mask=inside, other=0.0) * down / 2, mask=inside)
+
+
+@triton.jit
+def _uniform(keys, found, count, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    key = tl.load(keys + row)
+    bits = _mixed(place.to(tl.uint32) + key.to(tl.uint32))
+    bits = _mixed(bits + (key >> 32).to(tl.uint32))
+    tl.store(found + row * count + place, (bits >> 8).to(tl.float32) * 5.9604644775390625e-08, mask=place < count)
+
+
+@triton.jit
+def _mixed(x):
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saliometer.methods import _fused
+from saliometer import fused, seeds
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
 
@@ -20,9 +20,9 @@ def kernels():
     pytest.importorskip("triton")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("this machine has a GPU: there they run as they are, and methods with them")
-    from saliometer.methods import _triton
+    from saliometer.fused import compiled
 
-    return _triton
+    return compiled
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -34,7 +34,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 def both_ways(kernels, monkeypatch, find):
     """What PyTorch's operations give, and our kernels."""
     found = [find()]
-    monkeypatch.setattr(_fused, "kernels", lambda *values: kernels)
+    monkeypatch.setattr(fused, "kernels", lambda *values: kernels)
     return [*found, find()]
 
 
@@ -71,6 +71,13 @@ def test_the_largest_share(kernels, monkeypatch, shape):
     plain, fused = both_ways(kernels, monkeypatch, lambda: largest_share(part, part + other, slope).flatten(1).amax(1))
     torch.testing.assert_close(fused, plain, **CLOSE)
     assert (largest_share(part, part + other, 0 * slope) == 0).all()
+
+
+@pytest.mark.parametrize("count", [1, 1500])
+def test_streams_of_random_numbers_are_the_same_to_the_bit(kernels, monkeypatch, count):
+    drawn_by = torch.tensor([0, 1, -1, 2**63 - 1, -(2**63), 12345678901234567])
+    one, other = both_ways(kernels, monkeypatch, lambda: seeds.uniform(drawn_by, "test", count))
+    assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("references", [1, 2, 6])
@@ -114,4 +121,4 @@ def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
 
 
 def test_without_a_gpu_there_are_none():
-    assert _fused.kernels(torch.ones(1, 2, 3, 3)) is None
+    assert fused.kernels(torch.ones(1, 2, 3, 3)) is None
