@@ -107,7 +107,7 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("name", [
     "lrp_z", "lrp_epsilon", "lrp_alpha_beta", "lrp_alpha_beta(bias=full)", "lrp_gamma", "lrp_epsilon_plus",
     "lrp_preset_b_flat", "deep_taylor", "deeplift_rescale", "deeplift_rescale(baseline=blur)", "deep_shap(count=3)",
-    "deeplift_reveal_cancel", "deeplift_reveal_cancel(baseline=blur)",
+    "deeplift_reveal_cancel", "deeplift_reveal_cancel(baseline=blur)", "guided_backprop",
 ])  # fmt: skip
 def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
     with torch.random.fork_rng(devices=[]):

@@ -66,6 +66,14 @@ def opened(multipliers: Tensor, given: Tensor, value: Tensor, start: Tensor) -> 
     return found
 
 
+def guided(signal: Tensor, before: Tensor) -> Tensor:
+    """What is positive of a signal, where `before` is."""
+    signal, before = signal.contiguous(), before.contiguous()
+    found = torch.empty_like(signal)
+    _guided[(triton.cdiv(signal.numel(), TILE),)](signal, before, found, signal.numel(), tile=TILE)
+    return found
+
+
 def _rows(values: Tensor, reference: Tensor) -> tuple[int, int, int]:
     """How many rows there are, the numbers in each, and the rows that a row of the references stands for."""
     rows, size = len(values), values[0].numel()
@@ -186,3 +194,11 @@ def _mixed(x):
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
+
+
+@triton.jit
+def _guided(signal, before, found, count, tile: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
+    inside = place < count
+    sent = tl.maximum(tl.load(signal + place, mask=inside, other=0.0), 0.0)
+    tl.store(found + place, tl.where(tl.load(before + place, mask=inside, other=0.0) > 0, sent, 0.0), mask=inside)

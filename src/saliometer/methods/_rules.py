@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import Here, Network, Rules, Signals, ceiling, transpose, walk
 from saliometer.registry import one_of
 from saliometer.types import Asking, Batch, Explained, Walk
@@ -18,7 +19,10 @@ OTHER: Rules = dict.fromkeys(("from_zero", "gate", "gated", "product"), transpos
 def _guided(here: Here, signal: Tensor) -> Signals:
     """Only what is positive, and only where the ReLU was open on the way forward."""
     before: Tensor = here.inputs[here.main]
-    sent: Tensor = torch.ops.aten.threshold_backward(signal, before, 0).clamp_(min=0)  # 0 where `before` is not above 0
+    if kernels := fused.kernels(signal, before):
+        sent: Tensor = kernels.guided(signal, before)
+    else:
+        sent = torch.ops.aten.threshold_backward(signal, before, 0).clamp_(min=0)  # 0 where `before` is not above 0
     if ceiling(here.step) < math.inf:
         sent.masked_fill_(before >= ceiling(here.step), 0)
     return here.only(sent)
