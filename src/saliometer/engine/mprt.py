@@ -158,6 +158,9 @@ class Randomised:
             raise ValueError(failed[0])
         return _fetched(found, len(samples))
 
+    def pictures(self, method: Method, maps: Tensor, rows: Sequence[Rows]) -> dict[str, Any]:
+        return {}
+
     def _found(self, method: Method, maps: Tensor, batch: Batch) -> Iterator[Found]:
         own = Own([test for group in self.groups for test in group.tests], method, maps, batch, self.answers)
         for number, group in enumerate(self.groups):
