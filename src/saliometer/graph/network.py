@@ -112,7 +112,7 @@ class Network:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
         state = state_of(self.net) if self._twins else None
         if any(twin.graph.facts["state"][0] != state for twin in self._twins):
-            _captured.pop(self.net, None)
+            renew(self.net)
             self._twins.clear()
             return True
         if self._twins and self._counts is None:
@@ -181,22 +181,39 @@ class Network:
         known = shelf.get(key)
         if known is not None and believed:
             return known
-        state = state_of(self.net)
-        if known is None or known.facts["state"][0] != state:
+        renew(self.net)
+        if key not in shelf:
             if len(shelf) > 8:
                 shelf.clear()
-            written = known is not None and known.facts["live"] and _but_weights(known.facts["state"][0], state)
-            shelf[key] = _renewed(known) if known is not None and written else self._new(images)
-            held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
-            shelf[key].facts["state"] = state, held
+            shelf[key] = self._new(images)
         return shelf[key]
 
     def _new(self, images: Tensor) -> Graph:
         graph = capture(self.net, self.logits, images)
         graph.facts["nonlinear"] = nonlinear(graph, images)
-        graph.facts["live"] = _is_live(graph, [*self.net.parameters(), *self.net.buffers()])
+        graph.facts["live"] = _is_live(graph, _held(self.net))
         graph.facts["renewed"] = False
+        graph.facts["state"] = state_of(self.net), _held(self.net)  # while they live, ids are their own
         return graph
+
+
+def renew(net: nn.Module) -> None:
+    """What was captured of a network sees weights that were written to since, or is forgotten."""
+    shelf = _captured.get(net, {})
+    state = state_of(net) if shelf else ()
+    for key, known in list(shelf.items()):
+        before, held = known.facts["state"]
+        if before == state:
+            continue
+        if known.facts["live"] and _but_weights(before, state):
+            shelf[key] = _renewed(known)
+            shelf[key].facts["state"] = state, held
+        else:
+            del shelf[key]
+
+
+def _held(net: nn.Module) -> list[Tensor]:
+    return [*net.parameters(), *net.buffers()]
 
 
 def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
