@@ -44,7 +44,7 @@ def _block(method: str, pairs: tuple[Pair, ...], how: str, grain: float, images:
         count = len(some) * images
         values = np.concatenate([value + (shake if condition else 0 * shake) for condition, value in some])
         found = results.block(constant | {"metric": metric}, ids * len(some), [""] * count, values, [""] * count)
-        blocks.append(results.with_conditions(found, [condition for condition, _ in some for _ in ids]))
+        blocks.append(results.with_texts(found, "condition", [condition for condition, _ in some for _ in ids]))
     return pa.concat_tables(blocks)
 
 

@@ -330,25 +330,20 @@ def _block(
 
 
 def _pair_blocks(constant: Mapping[str, str], samples: Samples, rows: Sequence[Rows]) -> list[Any]:
-    """One block for each definition and set; the condition says what was changed."""
-    found = []
-    for definition, metric in dict.fromkeys((one.definition, metric) for one in rows for metric in one.metrics):
-        held = [
-            (condition, place, value, note)
-            for one in rows
-            if one.definition == definition
-            for place, (name, condition, value, note) in enumerate(
-                zip(one.metrics, one.conditions, one.values, one.notes, strict=True)
-            )
-            if name == metric
-        ]
-        conditions, places, values, notes = map(list, zip(*held, strict=True))
-        named = {**constant, "metric": metric, "definition": definition}
-        ids, buckets = ([some[place] for place in places] for some in (samples.ids, samples.buckets))
-        block = results.block(named, ids, buckets, np.array(values, np.float64), notes)
-        before = constant["condition"]
-        words = [" ".join(filter(None, (before, condition))) for condition in conditions]
-        found.append(results.with_conditions(block, words))
+    """One block for each definition; the metric says what the prediction did, the condition what was changed."""
+    found, before = [], constant["condition"]
+    for definition in dict.fromkeys(one.definition for one in rows):
+        some = [one for one in rows if one.definition == definition]
+        values = np.array([one.values for one in some], np.float64).flatten()
+        metrics, conditions, notes = (
+            [text for one in some for text in getattr(one, name)] for name in ("metrics", "conditions", "notes")
+        )
+        if before:
+            conditions = [" ".join(filter(None, (before, condition))) for condition in conditions]
+        named = {**constant, "metric": "", "definition": definition}
+        ids, buckets = (list(texts) * len(some) for texts in (samples.ids, samples.buckets))
+        block = results.block(named, ids, buckets, values, notes)
+        found.append(results.with_texts(results.with_texts(block, "metric", metrics), "condition", conditions))
     return found
 
 

@@ -3,7 +3,7 @@
 from saliometer.graph.capture import Graph, Ref, Step, UnfitError, once
 from saliometer.graph.families import ceiling, family, gate_of, is_mask, kernel_places
 from saliometer.graph.folding import scale_and_shift
-from saliometer.graph.network import Network, modules_of, renew, state_of
+from saliometer.graph.network import Network, modules_of, state_of
 from saliometer.graph.walk import Chosen, Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "modules_of",
     "once",
     "refusal",
-    "renew",
     "scale_and_shift",
     "state_of",
     "transpose",

@@ -112,7 +112,7 @@ class Network:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
         state = state_of(self.net) if self._twins else None
         if any(twin.graph.facts["state"][0] != state for twin in self._twins):
-            renew(self.net)
+            self.look_again()
             self._twins.clear()
             return True
         if self._twins and self._counts is None:
@@ -178,42 +178,36 @@ class Network:
         """
         shelf = _captured.setdefault(self.net, {})
         key = (images.shape, images.dtype, images.device)
-        known = shelf.get(key)
-        if known is not None and believed:
-            return known
-        renew(self.net)
+        if key in shelf and believed:
+            return shelf[key]
+        self.look_again()
         if key not in shelf:
             if len(shelf) > 8:
                 shelf.clear()
             shelf[key] = self._new(images)
         return shelf[key]
 
+    def look_again(self) -> None:
+        """Forget what was captured of a network that was another one; steps that read its own memory stay."""
+        state, shelf = state_of(self.net), _captured.get(self.net, {})
+        for key, known in list(shelf.items()):
+            before, held = known.facts["state"]
+            if before == state:
+                continue
+            del shelf[key]
+            if known.facts["live"] and (before[:2], before[3]) == (state[:2], state[3]):  # only weights were written to
+                shelf[key] = _renewed(known)
+                shelf[key].facts["state"] = state, held
+
     def _new(self, images: Tensor) -> Graph:
+        state = state_of(self.net)
         graph = capture(self.net, self.logits, images)
         graph.facts["nonlinear"] = nonlinear(graph, images)
-        graph.facts["live"] = _is_live(graph, _held(self.net))
+        held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
+        graph.facts["state"] = state, held
+        graph.facts["live"] = _is_live(graph, held)
         graph.facts["renewed"] = False
-        graph.facts["state"] = state_of(self.net), _held(self.net)  # while they live, ids are their own
         return graph
-
-
-def renew(net: nn.Module) -> None:
-    """What was captured of a network sees weights that were written to since, or is forgotten."""
-    shelf = _captured.get(net, {})
-    state = state_of(net) if shelf else ()
-    for key, known in list(shelf.items()):
-        before, held = known.facts["state"]
-        if before == state:
-            continue
-        if known.facts["live"] and _but_weights(before, state):
-            shelf[key] = _renewed(known)
-            shelf[key].facts["state"] = state, held
-        else:
-            del shelf[key]
-
-
-def _held(net: nn.Module) -> list[Tensor]:
-    return [*net.parameters(), *net.buffers()]
 
 
 def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
@@ -223,11 +217,6 @@ def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
     own = {_memory(value) for value in state}
     held = (value for step in graph.steps for value in tree_leaves((step.args, step.kwargs)))
     return all(_memory(value) in own for value in held if isinstance(value, Tensor))
-
-
-def _but_weights(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two states differ in nothing but what was written to the same tensors."""
-    return (one[0], one[1], one[3]) == (other[0], other[1], other[3])
 
 
 def _renewed(graph: Graph) -> Graph:

@@ -32,7 +32,7 @@ def book(study: Study) -> Book:
         name=study.folder.resolve().name,
         title="Do maps stay when the prediction stays, and move when it moves? COSE, rerun",
         verdict=_verdict(study, claims),
-        facts=[*start.facts, *_facts(study)],
+        facts=_facts(study),
         note=f"{BOARD} {start.note}",
         figures=figures,
         claims=[claim | {"figure": claim["figure"] if claim["figure"] in there else ""} for claim in claims],
@@ -62,11 +62,15 @@ def _verdict(study: Study, claims: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _facts(study: Study) -> list[tuple[str, str]]:
-    models = study.evidence.models()
+    e = study.evidence
+    counts = {len(e.cose(model, method).images) for model in e.models() for method in e.methods([model])}
     return [
         ("Scale", study.scale),
-        ("Data sets", ", ".join(study.evidence.data)),
-        ("Models", ", ".join(dict.fromkeys(one.label for one in models))),
+        ("Data sets", ", ".join(e.data)),
+        ("Models", ", ".join(dict.fromkeys(one.label for one in e.models()))),
+        ("Methods", ", ".join(e.methods()) or "none of all models"),
+        ("Images", " or ".join(str(count) for count in sorted(counts, reverse=True))),
+        ("Explained class", "the class that is predicted for that very image by that very model"),
     ]
 
 

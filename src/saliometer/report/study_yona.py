@@ -13,7 +13,7 @@ from saliometer.report.words import CONTROLS
 from saliometer.studies._claims import MissingError
 from saliometer.studies._yona_evidence import Evidence
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE
-from saliometer.studies.yona import MAPS, Study
+from saliometer.studies.yona import MAPS, PAIRS, Study
 from saliometer.summary import Estimate
 
 HINTS = CONTROLS | {
@@ -72,7 +72,7 @@ def book(study: Study) -> Book:
         figures=figures,
         figures_first=True,
         claims=[claim | {"figure": claim["figure"] if claim["figure"] in there else ""} for claim in claims],
-        costs=[Cost(part, seconds, 0.0, 0.0) for part, seconds in _timings(study).items()],
+        costs=[Cost(part, seconds, 0.0, 0.0) for part, seconds in study.timings().items()],
         warnings=[f"Gate missed: {line}; every verdict of that task is undecided" for line in study.missed()]
         + [line for one in study.runs.values() for line in facts.left_out(one)],
         failed=[line for one in study.runs.values() for line in facts.failed(one)],
@@ -138,7 +138,8 @@ def _focus(e: Evidence, task: str, method: str) -> str:
 
 
 def _facts(study: Study) -> list[tuple[str, str]]:
-    told, counts = study.told, study.runs[MAPS].manifest["counts"]
+    told = study.told
+    counts = {scene: count for name in (MAPS, PAIRS) for scene, count in _counts(study, name).items()}
     models = ", ".join(f"{len(some)} of {group}" for group, some in told.get("models", {}).items())
     return [
         ("Scale", study.scale),
@@ -152,8 +153,8 @@ def _facts(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def _timings(study: Study) -> dict[str, float]:
-    return study.timings()
+def _counts(study: Study, name: str) -> dict[str, int]:
+    return dict(study.runs[name].manifest["counts"]) if name in study.runs else {}
 
 
 def _provenance(study: Study) -> list[tuple[str, Sequence[str]]]:

@@ -126,7 +126,7 @@ def _parts(study: "Study", model: Trained, method: str) -> str:
     found = []
     for name, word in PARTS.items():
         try:
-            found.append(f"{word} {e.of(name, model, method)[0]:.0f}")
+            found.append(f"{word} {round(float(e.of(name, model, method)[0]))}")
         except MissingError:
             found.append(f"{word} –")
     return ", ".join(found)

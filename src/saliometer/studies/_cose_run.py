@@ -23,7 +23,7 @@ from saliometer.registry import Spec
 from saliometer.seeds import fork, forks, uniform
 from saliometer.studies._cose_evidence import ABLATION, TABLE
 from saliometer.studies._cose_paper import data_named
-from saliometer.studies._cose_scales import OF_CONTROLS, Scale
+from saliometer.studies._cose_scales import OF_ABLATION, OF_CONTROLS, Scale
 from saliometer.types import Watch
 
 HALF = "half"  # first weights: of a training on the other half of the images
@@ -266,8 +266,8 @@ def _parts(job: Job) -> list[Part]:
 
 
 def _ablation_parts(job: Job) -> list[Part]:
-    specs = job.scale.specs()
-    return [Part("many", [specs[m] for m in job.scale.ablation], job.scale.ablation_images, job.scale.metrics())]
+    specs, metrics = job.scale.specs(), job.scale.metrics(OF_ABLATION)
+    return [Part("many", [specs[m] for m in job.scale.ablation], job.scale.ablation_images, metrics)]
 
 
 def _source(data: Data, card: Mapping[str, Any], count: int, job: Job) -> Source:

@@ -4,6 +4,7 @@ Which models score high, and whether that is more than smooth maps: every method
 """
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import torch
 
 from saliometer.engine import device as devices
 from saliometer.engine.data import data_given
@@ -131,7 +134,8 @@ def _in_processes(todo: Sequence[Job], jobs: int, told: Callable[[str, float, st
         queue = manager.Queue()
         listener = Thread(target=_listen, args=(queue, told), daemon=True)
         listener.start()
-        waiting = {pool.submit(_in_process, job, queue): job for job in todo}
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+        waiting = {pool.submit(_in_process, job, queue, threads): job for job in todo}
         try:
             for future in as_completed(waiting):
                 job, error = waiting[future], future.exception()
@@ -143,7 +147,8 @@ def _in_processes(todo: Sequence[Job], jobs: int, told: Callable[[str, float, st
             listener.join()
 
 
-def _in_process(job: Job, queue: Any) -> Done | Exception:
+def _in_process(job: Job, queue: Any, threads: int) -> Done | Exception:
+    torch.set_num_threads(threads)
     last = [0.0]
 
     def watch(share: float, text: str) -> None:

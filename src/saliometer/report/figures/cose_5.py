@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from saliometer.report.figures import Chart, Drawing, figure
+from saliometer.report.figures import Chart, Drawing, _zhang, figure
 from saliometer.report.figures._cose import INKS
 from saliometer.studies._cose_accuracy import Followed, followed
 from saliometer.studies._cose_study import Study
@@ -31,7 +31,7 @@ def cose_5(study: Study) -> Drawing | None:
     last = ", ".join(f"{one.method} {one}" for one in followed(study.evidence, last=True))
     label = "Accuracy and similarity of checkpoints: " + ", ".join(f"{one.method} {one}" for one in found)
     height = -(-len(found) // 4) * (HEAD + HIGH + BELOW) + 30
-    return Drawing(NOTE.format(last=last), [Chart(_option(found), rows, label, height)])
+    return _zhang.drawing("cose_5", NOTE.format(last=last), [Chart(_option(found), rows, label, height)])
 
 
 def _option(found: list[Followed]) -> dict[str, Any]:
@@ -68,18 +68,23 @@ def _option(found: list[Followed]) -> dict[str, Any]:
 
 
 def _layout(found: list[Followed], across: int) -> dict[str, Any]:
-    pitch = 99 / across
-    step = HEAD + HIGH + BELOW if across > 2 else (HEAD + HIGH + BELOW) // 2
-    high = HIGH if across > 2 else HIGH // 2 - 10
+    pitch, edge = 99 / across, 4 if across > 2 else 9
+    high = HIGH if across > 2 else HIGH // 2
+    step = HEAD + high + BELOW
     places = [(place % across, place // across) for place in range(len(found))]
     grids = [
-        {"left": f"{x * pitch + 4:.2f}%", "width": f"{pitch - 6:.2f}%", "top": 26 + HEAD + y * step, "height": high}
+        {
+            "left": f"{x * pitch + edge:.2f}%",
+            "width": f"{pitch - edge - 3:.2f}%",
+            "top": 26 + HEAD + y * step,
+            "height": high,
+        }
         for x, y in places
     ]
     size = 12 if across > 2 else 10
     titles = [
         {
-            "text": f"{one.method}\n{one}", "left": f"{x * pitch + 4:.2f}%", "top": 24 + y * step,
+            "text": f"{one.method}\n{one}", "left": f"{x * pitch + edge:.2f}%", "top": 24 + y * step,
             "textStyle": {"fontSize": size, "lineHeight": size + 3},
         }
         for one, (x, y) in zip(found, places, strict=True)
