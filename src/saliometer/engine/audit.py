@@ -45,7 +45,7 @@ from saliometer.engine.run import Run, Unit, begun, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, mark_of
-from saliometer.engine.thumbs import PHOTOS, keep_photos, keep_sprites
+from saliometer.engine.thumbs import PHOTOS, keep_pairs, keep_photos, keep_sprites
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.maps import NORMALISATIONS
@@ -72,6 +72,7 @@ def audit(
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
     checkpoints: Checkpoints | None = None,
+    grains: Sequence[float] = (),
     remembered: Memory | None = None,
     weights: Path | str | None = None,
     mean: float | Sequence[float] | None = None,
@@ -99,8 +100,9 @@ def audit(
     predicted, label, or the least probable. `references` are images that methods may compare with, the images
     themselves by default; `remembered` lets audits of other targets on the same images share passes. `masks` say where
     the object is, for pointing_game and iou. `checkpoints` are other states of the model's training for cose: state
-    dicts, files, folders or patterns. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
-    Without `controls` only those asked for come along. The same call with the same `out` goes on where it was.
+    dicts, files, folders or patterns; `grains` the sigmas in pixels of smoothed noise that joins its controls. A metric
+    may name its own normalisation, `average_drop@signed_max_minmax`. Without `controls` only those asked for come
+    along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
     for word in normalisations:
@@ -135,7 +137,7 @@ def audit(
     compared: list[Comparison] = []
     if of_pairs:
         check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)
-        compared.append(Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"])))
+        compared.append(Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]), grains))
     if of_weights:
         check_randomised(of_weights)
         others = source.references(STATISTICS, seed, place) if references is None else references.to(place)
@@ -285,7 +287,11 @@ def _one_method(
     for comparison in () if made_elsewhere else owners or compared:
         timed, metric = Timer(shelf.answers), comparison.name
         try:
-            blocks += _pair_blocks(constant, samples, comparison.rows(subject, found.maps, samples))
+            rows = comparison.rows(subject, found.maps, samples)
+            blocks += _pair_blocks(constant, samples, rows)
+            shown = comparison.pictures(subject, found.maps, rows) if unit.start == 0 and request.pictures else {}
+            if shown and not method.control:
+                keep_pairs(run, unit, method.label, shown, samples.ids)
             costs[metric] = timed.cost()
         except MemoryError:
             raise
@@ -324,25 +330,20 @@ def _block(
 
 
 def _pair_blocks(constant: Mapping[str, str], samples: Samples, rows: Sequence[Rows]) -> list[Any]:
-    """One block for each definition and set; the condition says what was changed."""
-    found = []
-    for definition, metric in dict.fromkeys((one.definition, metric) for one in rows for metric in one.metrics):
-        held = [
-            (condition, place, value, note)
-            for one in rows
-            if one.definition == definition
-            for place, (name, condition, value, note) in enumerate(
-                zip(one.metrics, one.conditions, one.values, one.notes, strict=True)
-            )
-            if name == metric
-        ]
-        conditions, places, values, notes = map(list, zip(*held, strict=True))
-        named = {**constant, "metric": metric, "definition": definition}
-        ids, buckets = ([some[place] for place in places] for some in (samples.ids, samples.buckets))
-        block = results.block(named, ids, buckets, np.array(values, np.float64), notes)
-        before = constant["condition"]
-        words = [" ".join(filter(None, (before, condition))) for condition in conditions]
-        found.append(results.with_conditions(block, words))
+    """One block for each definition; the metric says what the prediction did, the condition what was changed."""
+    found, before = [], constant["condition"]
+    for definition in dict.fromkeys(one.definition for one in rows):
+        some = [one for one in rows if one.definition == definition]
+        values = np.array([one.values for one in some], np.float64).flatten()
+        metrics, conditions, notes = (
+            [text for one in some for text in getattr(one, name)] for name in ("metrics", "conditions", "notes")
+        )
+        if before:
+            conditions = [" ".join(filter(None, (before, condition))) for condition in conditions]
+        named = {**constant, "metric": "", "definition": definition}
+        ids, buckets = (list(texts) * len(some) for texts in (samples.ids, samples.buckets))
+        block = results.block(named, ids, buckets, values, notes)
+        found.append(results.with_texts(results.with_texts(block, "metric", metrics), "condition", conditions))
     return found
 
 

@@ -32,7 +32,7 @@ def stage(params: Mapping[str, Any]) -> str:
     parts={
         "consistency": "higher", "sensitivity": "higher", "sensitivity_geometric": "higher",
         "sensitivity_photometric": "higher", "sensitivity_model": "higher", "discrimination": "higher",
-        "geometric_mean": "higher", "correct": "", "unchanged": "", "changed": "",
+        "geometric_mean": "higher", "correct": "", "grain": "", "unchanged": "", "changed": "",
     },
     degenerate=("0, it never moves", "0, it never moves", "0 if it never moves"),
 )  # fmt: skip
