@@ -104,7 +104,7 @@ SCALES = {
             10, 20, 1000, "digit_cnn", 20_000, 2000, {"t": 10, "half": 2, "t1": 10, "t2": 30, "labels": 100}, 128, 1e-3
         ),
         _pair_sizes(5, 20, 500, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
-        _pair_sizes(5, 20, 200, Training("efficientnet_lite0", 10_000, Recipe(3, 128, 3e-4))),
+        _pair_sizes(5, 20, 100, Training("efficientnet_lite0", 10_000, Recipe(2, 128, 3e-4))),
         {
             "integrated_gradients": "steps=16", "smooth_grad": "draws=16", "var_grad": "draws=16",
             "ig_smooth_grad": "draws=4,steps=6",
