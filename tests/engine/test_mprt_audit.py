@@ -22,6 +22,8 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.mprt import Randomised
 from saliometer.engine.resolve import one_method
+from saliometer.graph import Network
+from saliometer.graph.capture import capture
 from saliometer.report.page import book_of, page
 from saliometer.sanity.entropy import entropy
 from saliometer.sanity.layers import layers_in_order
@@ -333,6 +335,22 @@ def test_own_predictions_are_found_once_for_all_methods():
         tests.rows(one_method("gradient"), maps, samples)
         counts.append(net.seen)
     assert counts == [2 * 3 * COUNT, 2 * 2 * COUNT]
+
+
+def test_a_network_is_captured_once_and_walked_once_for_each_state(monkeypatch):
+    captures, walks = [], []
+
+    def counted(*given):
+        captures.append(1)
+        return capture(*given)
+
+    monkeypatch.setattr("saliometer.graph.network.capture", counted)
+    monkeypatch.setattr(Network, "run", lambda *given, run=Network.run, **more: walks.append(1) or run(*given, **more))
+    net = backwards()
+    samples = samples_of(net)
+    tests, _ = randomisation_of(net, "order=top_down,draws=2")
+    tests.rows(one_method("guided_backprop"), samples.batch.images, samples)
+    assert (len(captures), len(walks)) == (1, 2 * 3)
 
 
 # The model is as it was

@@ -19,6 +19,7 @@ from saliometer.engine.compared import Rows, notes_of
 from saliometer.engine.device import exact
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions
+from saliometer.graph import Network
 from saliometer.metrics._randomised import scored
 from saliometer.perturb import filled
 from saliometer.sanity.layers import Layer, layers_in_order
@@ -168,6 +169,7 @@ class Randomised:
                 for state in group.states:
                     with exact():
                         self.answers.passes += group.weights.become(state.chosen, state.draw)
+                    Network(self.answers.model.net, self.answers.model.logits).look_again()
                     answers = self._answers(f"{number} {state.label}")
                     for view in state.views:
                         others = self._explained(method, answers, batch, view, (number, state.label))

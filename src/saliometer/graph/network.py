@@ -112,7 +112,7 @@ class Network:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
         state = state_of(self.net) if self._twins else None
         if any(twin.graph.facts["state"][0] != state for twin in self._twins):
-            self._look_again()
+            self.look_again()
             self._twins.clear()
             return True
         if self._twins and self._counts is None:
@@ -180,14 +180,14 @@ class Network:
         key = (images.shape, images.dtype, images.device)
         if key in shelf and believed:
             return shelf[key]
-        self._look_again()
+        self.look_again()
         if key not in shelf:
             if len(shelf) > 8:
                 shelf.clear()
             shelf[key] = self._new(images)
         return shelf[key]
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
         """Forget what was captured of a network that was another one; steps that read its own memory stay."""
         state, shelf = state_of(self.net), _captured.get(self.net, {})
         for key, known in list(shelf.items()):
