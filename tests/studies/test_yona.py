@@ -1,4 +1,4 @@
-"""The causal study from end to end, tiny: it goes on after a kill, tells its gates, and its page shows what it holds."""
+"""The causal study from end to end, tiny: it goes on after a kill, tells its gates, its page shows what it holds."""
 
 import json
 import shutil
@@ -110,13 +110,27 @@ def test_ablations_are_told_and_those_left_out_have_a_reason(study):
 
 def test_seconds_are_kept_by_part(study):
     seconds = json.loads((study.folder / "timings.json").read_text())
-    for part in ("training t1", "gates half", "shapes predictions", "digits numbers: gradient", "ablation t-init-pytorch"):
+    for part in (
+        "training t1",
+        "gates half",
+        "shapes predictions",
+        "digits numbers: gradient",
+        "ablation t-init-pytorch",
+    ):
         assert seconds[part] >= 0
 
 
 def test_tables_hold_every_number_under_headings(study):
     text = study.write()[0].read_text()
-    for heading in ("The two checks", "Gates", "Verdicts", "Energy on half", "Focus on pairs2", "Equation (1)", "Ablations"):
+    for heading in (
+        "The two checks",
+        "Gates",
+        "Verdicts",
+        "Energy on half",
+        "Focus on pairs2",
+        "Equation (1)",
+        "Ablations",
+    ):
         assert f"**{heading}**" in text or f"**{heading}** (" in text
     assert "**top_down randomisation on t: Spearman, abs**" in text
     assert "nan" not in text
@@ -144,7 +158,9 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
 def test_show_and_serve_know_the_study(study):
     told = show_study.as_dict(study.folder)
     assert (told["study"], told["scale"], len(told["claims"])) == ("yona", "smoke", 15)
-    assert {part["name"]: part["finished"] for part in told["parts"]} == dict.fromkeys(("ablations", "curves", "maps", "pairs"), True)
+    assert {part["name"]: part["finished"] for part in told["parts"]} == dict.fromkeys(
+        ("ablations", "curves", "maps", "pairs"), True
+    )
     lines = {one.name: one for one in listed(study.folder.parent)}
     assert lines["run"].kind == "study yona"
     assert lines["run"].state == "finished"

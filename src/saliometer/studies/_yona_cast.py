@@ -22,6 +22,8 @@ from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
 from saliometer.tasks import half_digits, pairs, shape_digits
 from saliometer.types import ABSENT, Model, Watch
 
+TRAININGS = 7  # groups of models that are trained
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -46,12 +48,13 @@ class Casting:
         return Causal(name, setting, source, self.seed, **({"side": side} if side else {}))
 
     def trained(self, group: str, causal: Causal, sizes: Sizes) -> list[Model]:
-        training = sizes.training[group]
+        training, before = sizes.training[group], len(self.cards)
+
+        def told(share: float, text: str) -> None:
+            self.watch((before + share) / TRAININGS, f"training {text}")
+
         with self.timed(f"training {group}"):
-            found = trained(
-                causal, range(sizes.seeds), self.folder, training, device=self.device,
-                watch=lambda share, text: self.watch(share, f"training {text}"),
-            )  # fmt: skip
+            found = trained(causal, range(sizes.seeds), self.folder, training, device=self.device, watch=told)
         self.cards[group] = [one.card for one in found]
         return [one.model for one in found]
 

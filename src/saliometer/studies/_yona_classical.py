@@ -106,8 +106,8 @@ def _curves(
         for order in ORDERS if variant == "plain" else ("bottom_up",):
             for stage in plan[order]:
                 condition = str(Spec(order, (("layer", stage.layer), ("stage", stage.number))))
-                value = float(torch.stack(by_state[stage.chosen]).nanmean())
-                rows[label].add(task, who, measure, value, definition=variant, condition=condition)
+                mean = float(torch.stack(by_state[stage.chosen]).nanmean())
+                rows[label].add(task, who, measure, mean, definition=variant, condition=condition)
     for label, values in entropies.items():
         rows[label].add(task, who, "efficient", float(torch.stack(values).nanmean()))
     return failed
