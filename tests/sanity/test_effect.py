@@ -271,6 +271,15 @@ def test_the_bias_is_what_noise_alone_gives():
     torch.testing.assert_close(found.effect_bias, again.effect_bias)
 
 
+def test_two_tasks_share_the_noise_of_the_random_models():
+    trained = {name: shares(noise(4, 30, side=8, seed=place))[0] for place, name in enumerate(("one", "other"))}
+    random = shares(noise(4, 30, side=8, seed=2))[0]
+    found = weighted_effect(trained, random, {"one": 0.5, "other": 0.5}, relabellings=50)
+    assert found.effect.mean() > 0.05
+    assert found.corrected.mean().abs() < 0.005
+    assert found.companion_corrected.mean().abs() < 0.005
+
+
 def test_invalid_maps_are_left_out_of_equation_1():
     trained = flat(B, B)
     trained[0] = torch.nan

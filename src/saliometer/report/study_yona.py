@@ -62,7 +62,7 @@ def book(study: Study) -> Book:
         verdict=_verdict(study, claims),
         facts=_facts(study),
         methods=[Method(name) for name in e.methods]
-        + [Method(name, "ceiling" if name == "oracle" else "control", HINTS.get(name, "")) for name in e.controls],
+        + [Method(name, "control", HINTS.get(name, "")) for name in e.controls],
         heads=_heads(e),
         samples=[],
         pictures=None,
@@ -104,7 +104,7 @@ def _heads(e: Evidence) -> list[Head]:
         cells = _cells(e, partial(e.dissociation, task), partial(_focus, e, task))
         words = "how much more of the map lies on an object by models that learned to name it"
         found.append(_head(f"DD: {'shapes' if task == 't1' else task}", "DD", cells, words))
-    cells = _cells(e, partial(e.similarity, "t"), lambda method: "")
+    cells = _cells(e, partial(e.similarity, "t"), lambda method: "", lifted=False)
     words = "Spearman (abs) of maps of trained and random models on t: what the original check looks at"
     found.append(_head("alike: t", "similarity", cells, words, better="lower"))
     return [head for head in found if head.cells]
@@ -115,13 +115,14 @@ def _head(name: str, kind: str, cells: Mapping[str, Cell], words: str, better: s
 
 
 def _cells(
-    e: Evidence, number: Callable[[str], Estimate], note: Callable[[str], str]
+    e: Evidence, number: Callable[[str], Estimate], note: Callable[[str], str], lifted: bool = True
 ) -> dict[str, Cell]:  # fmt: skip
     found = {}
     for method in (*e.methods, *e.controls):
         with suppress(MissingError):
             one = number(method)
-            found[method] = Cell(one.value, one.low, one.high, note=note(method))
+            lift = min(1.0, 2 * one.value) if lifted and one.low > 0 and method in e.methods else 0.0
+            found[method] = Cell(one.value, one.low, one.high, lift=lift, note=note(method))
     return found
 
 

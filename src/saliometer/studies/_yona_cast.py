@@ -23,6 +23,11 @@ from saliometer.tasks import half_digits, pairs, shape_digits
 from saliometer.types import ABSENT, Model, Watch
 
 TRAININGS = 7  # groups of models that are trained
+SYNSETS = {  # TinyImageNet's folders, in words
+    "n12267677": "acorn", "n07920052": "espresso", "n07753592": "banana", "n07614500": "ice cream",
+    "n03447447": "gondola", "n04596742": "wok", "n07715103": "cauliflower", "n04265275": "space heater",
+    "n03902125": "payphone", "n02486410": "baboon",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Sizes:
     seeds: int
     draws: int
     images: int
+    beside: int  # images of secondary distances, AUROC and pointing
     training: Mapping[str, Training]  # by task; 'labels' for labels in disorder
 
 
@@ -161,7 +167,7 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
 def named_classes(casting: Casting, digits: str, photos: str) -> dict[str, tuple[str, ...]]:
     """The names of classes by task, for pictures."""
     ten = casting.labelling("t", digits).bank("test").classes
-    both = casting.labelling("pairs", photos).bank("test").classes
+    both = tuple(SYNSETS.get(name, name) for name in casting.labelling("pairs", photos).bank("test").classes)
     return {
         "t": ten, "t2": ten, "half": ("whole", "half"), "t1": ("nothing", "rectangle", "circle"),
         "pairs": both[:5], "pairs2": both[5:],
