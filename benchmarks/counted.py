@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -83,5 +84,5 @@ def _bytes(value: Tensor) -> int:
 
 def _tensors(values: Any) -> list[Tensor]:
     if isinstance(values, Tensor):
-        return [values]
+        return [] if isinstance(values, FakeTensor) else [values]  # as a network is captured, nothing runs
     return [one for value in values for one in _tensors(value)] if isinstance(values, tuple | list) else []
