@@ -5,12 +5,11 @@ products, operations take as long as their memory traffic does, and a host that 
 that was launched before.
 """
 
-import math
-import time
 from collections import Counter
 from typing import Any
 
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -28,11 +27,9 @@ class Counted(TorchDispatchMode):
         self.products: Counter[str] = Counter()  # how often each convolution or product ran
         self.others: Counter[str] = Counter()  # the same for all else that touches memory
         self.moved: Counter[str] = Counter()  # bytes that those read and write
-        self.first = math.nan  # seconds until the first convolution
-        self._above, self._start = _ReadBack(), 0.0
+        self._above = _ReadBack()
 
     def __enter__(self) -> "Counted":
-        self._start = time.perf_counter()
         self._above.__enter__()
         super().__enter__()
         return self
@@ -51,19 +48,17 @@ class Counted(TorchDispatchMode):
         name = func._schema.name.removeprefix("aten::")
         if name.startswith(PRODUCTS):
             self.products[name] += 1
-            if math.isnan(self.first) and name.startswith("convolution"):
-                self.first = time.perf_counter() - self._start
         elif name not in FREE and not _is_view(func):
             self.others[name] += 1
             given = {value.data_ptr(): _bytes(value) for value in _tensors((*args, *(kwargs or {}).values()))}
             self.moved[name] += sum(given.values()) + sum(_bytes(value) for value in _tensors(result))
         return result
 
-    def __str__(self) -> str:
-        return (
-            f"{sum(self.products.values())} products, {sum(self.others.values())} others of "
-            f"{sum(self.moved.values()) / 1e6:.0f} MB, {self.waits} waits, {1e3 * self.first:.2f} ms before the first"
-        )
+    def row(self, name: str, images: int) -> str:
+        """A line of a table."""
+        moved = sum(self.moved.values()) / images / 1e6
+        cells = name, images, sum(self.products.values()), sum(self.others.values()), f"{moved:.0f}", self.waits
+        return "| " + " | ".join(map(str, cells)) + " |"
 
 
 class _ReadBack(TorchFunctionMode):
@@ -89,5 +84,5 @@ def _bytes(value: Tensor) -> int:
 
 def _tensors(values: Any) -> list[Tensor]:
     if isinstance(values, Tensor):
-        return [values]
+        return [] if isinstance(values, FakeTensor) else [values]  # as a network is captured, nothing runs
     return [one for value in values for one in _tensors(value)] if isinstance(values, tuple | list) else []

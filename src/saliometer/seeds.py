@@ -5,7 +5,7 @@ numbers on every device, alone or in a batch, and drawing for a whole batch is a
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 
@@ -31,15 +31,25 @@ def forks(seed: int | Tensor, indices: Tensor) -> Tensor:
 
 def uniform(seeds: Tensor, purpose: str, *shape: int) -> Tensor:
     """(N, *shape) float32 in [0, 1), a stream for each seed and purpose."""
+    return _streams(_mix64(seeds ^ fork(purpose)), *shape)
 
-    def some(seeds: Tensor) -> Tensor:
-        keys, count = _mix64(seeds ^ fork(purpose)), math.prod(shape)
-        if len(seeds) <= MOST and (kernels := fused.kernels(keys)):
-            return kernels.uniform(keys, count).view(len(seeds), *shape)  # type: ignore[no-any-return]
+
+def uniforms(seeds: Tensor, purposes: Sequence[str], *shape: int) -> Tensor:
+    """(purposes, N, *shape): what `uniform` gives for each purpose, in fewer operations."""
+    each = torch.tensor([fork(purpose) for purpose in purposes], dtype=torch.int64).to(seeds.device, non_blocking=True)
+    return _streams(_mix64(seeds ^ each[:, None]).flatten(), *shape).view(len(purposes), len(seeds), *shape)
+
+
+def _streams(keys: Tensor, *shape: int) -> Tensor:
+    count = math.prod(shape)
+
+    def some(keys: Tensor) -> Tensor:
+        if 0 < len(keys) <= MOST and (kernels := fused.kernels(keys)):
+            return kernels.uniform(keys, count).view(len(keys), *shape)  # type: ignore[no-any-return]
         bits = _bits(keys, count).bitwise_right_shift_(8).bitwise_and_(0xFFFFFF)
-        return bits.to(torch.float32).mul_(2.0**-24).view(len(seeds), *shape)
+        return bits.to(torch.float32).mul_(2.0**-24).view(len(keys), *shape)
 
-    return _in_parts(some, seeds, math.prod(shape))
+    return _in_parts(some, keys, count)
 
 
 def normal(seeds: Tensor, purpose: str, like: Tensor) -> Tensor:

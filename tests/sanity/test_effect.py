@@ -18,6 +18,7 @@ from saliometer.sanity.effect import (
     shares,
     weighted_effect,
 )
+from saliometer.sanity.similarity import second_moment, similarity
 from saliometer.seeds import fork, forks, uniform
 from saliometer.tasks import half_digits, shape_digits
 
@@ -89,6 +90,14 @@ def test_spearman_is_that_of_scipy():
         for image in range(2):
             wanted = stats.spearmanr(read(maps[:, image]).flatten(1).numpy(), axis=1).statistic
             np.testing.assert_allclose(1 - found[image].numpy(), wanted, atol=1e-9)
+
+
+def test_maps_may_keep_their_sign_and_be_scaled_by_their_second_moment():
+    maps = noise(2, 3, side=16) - 0.5
+    plain, scaled = (pairwise(maps, "ssim", scaling) for scaling in ("plain", "second_moment"))
+    wanted = 1 - similarity("ssim", maps.shape, "second_moment").compare(*(second_moment(some) for some in maps))
+    torch.testing.assert_close(scaled[:, 0, 1], wanted)
+    assert not torch.allclose(plain[:, 0, 1], scaled[:, 0, 1])
 
 
 def test_an_unknown_distance_is_refused():

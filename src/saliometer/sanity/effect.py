@@ -35,15 +35,18 @@ def shares(maps: Tensor) -> tuple[Tensor, Tensor]:
     return (strength / mass).where(valid, torch.nan), valid[..., 0, 0]
 
 
-def pairwise(maps: Tensor, distance: str = "total_variation") -> Tensor:
+def pairwise(maps: Tensor, distance: str = "total_variation", scaling: str = "plain") -> Tensor:
     """(n, M, M) float64: between the maps of all models on each image; maps (M, n, C, H, W) are signed.
 
-    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity. NaN without a map.
+    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity, in one of its scalings
+    (similarity.py). NaN without a map.
     """
     one_of("distance", distance, DISTANCES)
     count, images = maps.shape[:2]
     together = max(1, ROOM // maps[:, 0].numel())
-    measure = _total_variation if distance == "total_variation" else partial(_dissimilarity, name=distance)
+    measure = (
+        _total_variation if distance == "total_variation" else partial(_dissimilarity, name=distance, scaling=scaling)
+    )
     parts = [measure(maps[:, start : start + together]) for start in range(0, images, together)]
     return torch.cat(parts) if parts else maps.new_empty((0, count, count), dtype=torch.float64)
 
@@ -55,8 +58,8 @@ def _total_variation(maps: Tensor) -> Tensor:
     return apart.where(known[:, :, None] & known[:, None, :], torch.nan)
 
 
-def _dissimilarity(maps: Tensor, name: str) -> Tensor:
-    measure, (count, images) = similarity(name, maps.shape), maps.shape[:2]
+def _dissimilarity(maps: Tensor, name: str, scaling: str) -> Tensor:
+    measure, (count, images) = similarity(name, maps.shape, scaling), maps.shape[:2]
     read = measure.read(maps.flatten(0, 1)).unflatten(0, (count, images))
     found = maps.new_zeros((images, count, count), dtype=torch.float64)
     for place in range(count - 1):
