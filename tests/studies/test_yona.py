@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from saliometer import show_study
 from saliometer.cli import app
-from saliometer.engine import causal
+from saliometer.engine import causal_models
 from saliometer.engine.causal_models import Training
 from saliometer.models.fit import Recipe
 from saliometer.pages import book_for, written
@@ -37,7 +37,7 @@ def scales():
     patch = pytest.MonkeyPatch()
     patch.setattr(yona, "METHODS", LABELS)
     patch.setitem(yona.SCALES, "smoke", tiny())
-    patch.setitem(causal.gates.__kwdefaults__, "count", 100)  # images that models are tested on
+    patch.setattr(causal_models, "TESTED", 100)
     yield
     patch.undo()
 
@@ -106,6 +106,12 @@ def test_ablations_are_told_and_those_left_out_have_a_reason(study):
     words = {word for word, *_ in study.evidence.ablations()}
     assert words == {"target=label", "target=fixed", "target=own", "score=probability", "init=pytorch"}
     assert dict(study.unrun)["the top half deleted"] == "not part of scale smoke"
+
+
+def test_models_of_shuffled_labels_start_from_weights_of_their_own(study):
+    """Else each would be like the trained model of its seed, and E between the two groups too small."""
+    seeds = {group: [card["seed"] for card in cards] for group, cards in study.told["models"].items()}
+    assert (seeds["t"], seeds["labels"]) == ([0, 1], [2, 3])
 
 
 def test_seconds_are_kept_by_part(study):

@@ -54,14 +54,16 @@ class Casting:
         name, setting = TASKS[task]
         return Causal(name, setting, source, self.seed, **({"side": side} if side else {}))
 
-    def trained(self, group: str, causal: Causal, sizes: Sizes) -> list[Model]:
+    def trained(self, group: str, causal: Causal, sizes: Sizes, first: int = 0) -> list[Model]:
+        """Seeds from `first` on: those of two groups that start from the same weights must not be alike for that."""
         training, before = sizes.training[group], len(self.cards)
 
         def told(share: float, text: str) -> None:
             self.watch((before + share) / TRAININGS, f"training {text}")
 
+        seeds = range(first, first + sizes.seeds)
         with self.timed(f"training {group}"):
-            found = trained(causal, range(sizes.seeds), self.folder, training, device=self.device, watch=told)
+            found = trained(causal, seeds, self.folder, training, device=self.device, watch=told)
         self.cards[group] = [one.card for one in found]
         return [one.model for one in found]
 
@@ -90,7 +92,7 @@ def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
     """Intact digits, for models that name them, tell whether half is missing, or learned labels by heart."""
     natural, half = (casting.labelling(task, source) for task in ("t", "half"))
     models = {"t": casting.trained("t", natural, sizes), "half": casting.trained("half", half, sizes)}
-    models["labels"] = casting.trained("labels", natural, sizes)
+    models["labels"] = casting.trained("labels", natural, sizes, first=sizes.seeds)
     models["random"] = casting.random(natural, sizes, sizes.training["t"])
     models["random.half"] = casting.random(half, sizes, sizes.training["half"])
     casting.checked("t", natural, models["t"], models["random"], sizes)
