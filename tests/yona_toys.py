@@ -1,6 +1,8 @@
 """Rows of the causal study in which every claim holds, and changed ones."""
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pyarrow as pa
 from saliometer import results
 from saliometer.sanity.gates import Gate
 from saliometer.studies._yona_evidence import TASKS, Evidence
+from saliometer.studies._yona_pictures import Pictures
 
 SEEDS = 4
 METHODS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradients(steps=8)", "grad_cam")
@@ -25,6 +28,11 @@ FOCUS = {
     "half": (0.87, 0.505, 0.507),
     "pairs": (0.7, 0.5, 0.5),
     "pairs2": (0.7, 0.5, 0.5),
+}
+GROUPS = {
+    "digits": ("t", "half", "labels", "random", "random.half"),
+    "shapes": ("t1", "t2", "random", "random.t2"),
+    "pairs": ("pairs", "pairs2", "pretrained", "random"),
 }
 Key = tuple[str, str, str, str, str, str, str]  # task, model, method, metric, definition, region, condition
 Change = Callable[[Key, float], float | None]  # None to leave it out
@@ -122,3 +130,27 @@ def gates(missed: Mapping[str, str] = {}) -> dict[str, list[Gate]]:
 def evidence(change: Change = lambda key, value: value, missed: Mapping[str, str] = {}) -> Evidence:
     changed = {key: change(key, value) for key, value in numbers().items()}
     return Evidence(rows_of({key: value for key, value in changed.items() if value is not None}), gates(missed))
+
+
+def pictures(scene: str) -> Pictures:
+    """Eight images of noise with maps of noise."""
+    lots = np.random.default_rng(1)
+    size = (16, 32) if scene == "pairs" else (16, 16)
+    colour = (3,) if scene == "pairs" else ()
+    names = [label.partition("(")[0] for label in (*METHODS, *CONTROLS)]
+    tasks = ("pairs", "pairs2") if scene == "pairs" else ("t", "half") if scene == "digits" else ("t1", "t2")
+    return Pictures(
+        lots.integers(0, 255, (8, *size, *colour)).astype(np.uint8), np.ones((8, *size), bool),
+        {task: np.arange(8) % 5 for task in tasks},
+        {group: np.arange(8) % 5 for group in GROUPS[scene]},
+        {"pairs": ("acorn", "espresso", "banana", "ice cream", "gondola"), "t": tuple("0123456789")},
+        {name: {g: lots.normal(0, 0.4, (8, *size)).astype(np.float16) for g in GROUPS[scene]} for name in names},
+    )  # fmt: skip
+
+
+def study(e: Evidence | None = None) -> Any:
+    """What figures are drawn from."""
+    found = {scene: pictures(scene) for scene in GROUPS}
+    return SimpleNamespace(
+        evidence=e or evidence(), pictures=found.get, unrun=[("networks of half the width", "not part of this scale")]
+    )

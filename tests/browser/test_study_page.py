@@ -6,9 +6,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from saliometer.report import bench
+from saliometer.report.book import Book
 from saliometer.report.figures import drawn
 from saliometer.report.page import put_page
 from saliometer.studies._smerf_study import Study
+from yona_toys import study as causal_study
 
 COUNT = "group => document.querySelectorAll(`#${group}-group [data-chart] svg`).length"
 
@@ -47,6 +49,39 @@ def test_axe_finds_no_serious_fault_in_open_groups(open_page, page_of_a_study, s
     page = open_page(page_of_a_study, color_scheme=scheme).page
     page.evaluate("document.querySelectorAll('section[id$=-group] > details').forEach((one) => { one.open = true; })")
     page.locator("#smerf_25").scroll_into_view_if_needed()
+    found = Axe().run(page).response["violations"]
+    serious = [(one["id"], one["nodes"][0]["target"]) for one in found if one["impact"] in ("serious", "critical")]
+    assert serious == []
+
+
+@pytest.fixture(scope="module")
+def causal_page(tmp_path_factory):
+    """Cards, charts and tables of the causal study, from made-up rows."""
+    made = drawn("yona", causal_study())
+    book = Book(
+        "yona", "toy", "Sanity checks", "2021", ["Said."], [], [], [], [], None, [], figures=made, figures_first=True
+    )  # fmt: skip
+    return put_page(book, tmp_path_factory.mktemp("yona") / "report.html")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_causal_study_fits_its_window_and_begins_with_pictures(open_page, causal_page, width):
+    opened = open_page(causal_page, width=width)
+    page = opened.page
+    first = page.evaluate("[...document.querySelectorAll('main > section')].map((one) => one.id).slice(0, 3)")
+    assert first == ["yona_1", "yona_3", "yona_4"]
+    page.locator("#yona_energy").scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.querySelectorAll('#yona_energy [data-chart] svg').length") == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert opened.errors == []
+    assert opened.requests[1:] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault_in_the_causal_study(open_page, causal_page, scheme):
+    page = open_page(causal_page, color_scheme=scheme).page
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     found = Axe().run(page).response["violations"]
     serious = [(one["id"], one["nodes"][0]["target"]) for one in found if one["impact"] in ("serious", "critical")]
     assert serious == []

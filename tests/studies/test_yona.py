@@ -26,8 +26,8 @@ LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradien
 def tiny() -> yona.Scale:
     training = Training("digit_cnn(width=0.05)", 60, Recipe(1, 30, 1e-3))
     by_heart = Training("digit_cnn(width=0.05)", 20, Recipe(1, 20, 1e-3), shuffled=True)
-    digits = Sizes(2, 2, 30, 10, {**dict.fromkeys(("t", "half", "t1", "t2"), training), "labels": by_heart})
-    pairs = Sizes(2, 2, 20, 10, dict.fromkeys(("pairs", "pairs2"), training))
+    digits = Sizes(2, 2, 30, 10, 100, {**dict.fromkeys(("t", "half", "t1", "t2"), training), "labels": by_heart})
+    pairs = Sizes(2, 2, 20, 10, 100, dict.fromkeys(("pairs", "pairs2"), training))
     few = {"integrated_gradients": "steps=2"}
     return yona.Scale(digits, pairs, pairs, few, few, 50, Extent(2, 6, 1, 2), ("target", "softmax", "init"))
 

@@ -38,6 +38,7 @@ class Sizes:
     draws: int
     images: int
     beside: int  # images of secondary distances, AUROC and pointing
+    tested: int  # images that the gates are measured on
     training: Mapping[str, Training]  # by task; 'labels' for labels in disorder
 
 
@@ -67,14 +68,19 @@ class Casting:
     def random(self, causal: Causal, sizes: Sizes, training: Training) -> list[Model]:
         return untrained(causal, range(sizes.draws), training, self.device)
 
-    def checked(self, task: str, causal: Causal, models: Sequence[Model], random: Sequence[Model], arch: str) -> None:
+    def checked(
+        self, task: str, causal: Causal, models: Sequence[Model], random: Sequence[Model], sizes: Sizes
+    ) -> None:  # fmt: skip
         """The gates of a task, found once for these models."""
-        path = self.folder / f"gates-{task}.json"
-        mark = key([model.fingerprint for model in (*models, *random)], arch, causal.told())
+        path, training = self.folder / f"gates-{task}.json", sizes.training[task]
+        mark = key([model.fingerprint for model in (*models, *random)], training.arch, sizes.tested, causal.told())
         kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if kept.get("models") != mark:
             with self.timed(f"gates {task}"):
-                found = labellings.gates(causal, models, random, arch, device=self.device)
+                found = labellings.gates(
+                    causal, models, random, training.arch, count=sizes.tested, converged=not training.until,
+                    device=self.device,
+                )  # fmt: skip
             kept = {"models": mark, "gates": [asdict(gate) for gate in found]}
             put(path, (json.dumps(kept, indent=1) + "\n").encode())
         self.gates[task] = [Gate(**gate) for gate in kept["gates"]]
@@ -87,8 +93,8 @@ def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
     models["labels"] = casting.trained("labels", natural, sizes)
     models["random"] = casting.random(natural, sizes, sizes.training["t"])
     models["random.half"] = casting.random(half, sizes, sizes.training["half"])
-    casting.checked("t", natural, models["t"], models["random"], sizes.training["t"].arch)
-    casting.checked("half", half, models["half"], models["random.half"], sizes.training["half"].arch)
+    casting.checked("t", natural, models["t"], models["random"], sizes)
+    casting.checked("half", half, models["half"], models["random.half"], sizes)
     plain = natural.samples("test", sizes.images, device=casting.device)
     other = half.samples("test", sizes.images, device=casting.device)
     intact = replace(other, batch=plain.batch, labels=torch.zeros_like(other.labels))
@@ -111,8 +117,8 @@ def shapes_scene(casting: Casting, source: str, sizes: Sizes, natural: Sequence[
     models = {"t1": casting.trained("t1", one, sizes), "t2": casting.trained("t2", other, sizes)}
     models["random"] = casting.random(one, sizes, sizes.training["t1"])
     models["random.t2"] = casting.random(other, sizes, sizes.training["t2"])
-    casting.checked("t1", one, models["t1"], models["random"], sizes.training["t1"].arch)
-    casting.checked("t2", other, models["t2"], models["random.t2"], sizes.training["t2"].arch)
+    casting.checked("t1", one, models["t1"], models["random"], sizes)
+    casting.checked("t2", other, models["t2"], models["random.t2"], sizes)
     samples = one.samples("test", sizes.images, device=casting.device)
     shaped = (samples.roles != ABSENT).all(1)
     plain, there = (~shaped).nonzero()[:, 0], shaped.nonzero()[:, 0]
@@ -146,7 +152,7 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
         models["pretrained"] = pretrained(one, range(sizes.seeds), training, casting.device)
     models["random"] = casting.random(one, sizes, training)
     for task, labelling in (("pairs", one), ("pairs2", other)):
-        casting.checked(task, labelling, models[task], models["random"], training.arch)
+        casting.checked(task, labelling, models[task], models["random"], sizes)
     samples = labellings.inputs(one.samples("test", sizes.images, device=casting.device), models["pairs"][0])
     groups = {name: Group(some, name if name in ("pairs", "pairs2") else "") for name, some in models.items()}
     more = [group for group in ("pretrained",) if group in models]

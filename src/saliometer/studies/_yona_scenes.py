@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from saliometer.types import PRIMARY, SECONDARY, Model, Samples
@@ -74,5 +73,7 @@ def named(group: str) -> str:
 
 
 def spread(count: int, wanted: int) -> tuple[int, ...]:
-    """So many images, far from each other."""
-    return tuple(torch.linspace(0, count - 1, min(wanted, count)).round().long().tolist())
+    """So many images, far from each other and of different digits: image i shows digit i % 10."""
+    step = max(1, count // wanted)
+    step -= (step - 1) % 10 if step > 10 else 0
+    return tuple(range(0, count, step))[:wanted]

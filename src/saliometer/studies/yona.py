@@ -64,8 +64,8 @@ class Scale:
 
 
 def _digit_sizes(
-    seeds: int, draws: int, images: int, beside: int, arch: str, many: int, by_heart: int, epochs: Mapping[str, int],
-    batch: int, rate: float,
+    seeds: int, draws: int, images: int, beside: int, tested: int, arch: str, many: int, by_heart: int,
+    epochs: Mapping[str, int], batch: int, rate: float,
 ) -> Sizes:  # fmt: skip
     """`epochs` by task; labels in disorder are learned by heart on `by_heart` images."""
     made = {
@@ -74,21 +74,21 @@ def _digit_sizes(
         )
         for task, some in epochs.items()
     }
-    return Sizes(seeds, draws, images, beside, made)
+    return Sizes(seeds, draws, images, beside, tested, made)
 
 
-def _pair_sizes(seeds: int, draws: int, images: int, beside: int, training: Training) -> Sizes:
-    return Sizes(seeds, draws, images, beside, {"pairs": training, "pairs2": training})
+def _pair_sizes(seeds: int, draws: int, images: int, beside: int, tested: int, training: Training) -> Sizes:
+    return Sizes(seeds, draws, images, beside, tested, {"pairs": training, "pairs2": training})
 
 
 SCALES = {
     "smoke": Scale(
         _digit_sizes(
-            4, 4, 200, 40, "digit_cnn(width=0.25)", 5000, 300, {"t": 3, "half": 1, "t1": 4, "t2": 4, "labels": 60},
-            32, 3e-3,
+            4, 4, 200, 40, 500, "digit_cnn(width=0.25)", 5000, 300,
+            {"t": 3, "half": 2, "t1": 4, "t2": 4, "labels": 60}, 32, 3e-3,
         ),
-        _pair_sizes(4, 4, 100, 20, Training("digit_cnn(width=0.25)", 3000, Recipe(4, 32, 3e-3))),
-        _pair_sizes(2, 4, 20, 10, Training("efficientnet_lite0", 128, Recipe(1, 16, 3e-4))),
+        _pair_sizes(4, 4, 100, 20, 500, Training("digit_cnn(width=0.25)", 2500, Recipe(4, 32, 3e-3))),
+        _pair_sizes(2, 4, 20, 10, 100, Training("efficientnet_lite0", 128, Recipe(1, 16, 3e-4))),
         {
             "integrated_gradients": "steps=8", "smooth_grad": "draws=5", "var_grad": "draws=5",
             "ig_smooth_grad": "draws=2,steps=4",
@@ -101,11 +101,11 @@ SCALES = {
     ),
     "quick": Scale(
         _digit_sizes(
-            10, 20, 1000, 200, "digit_cnn", 20_000, 2000, {"t": 10, "half": 2, "t1": 10, "t2": 30, "labels": 100},
-            128, 1e-3,
+            10, 20, 1000, 200, 2000, "digit_cnn", 20_000, 2000,
+            {"t": 10, "half": 3, "t1": 10, "t2": 30, "labels": 100}, 128, 1e-3,
         ),
-        _pair_sizes(5, 20, 500, 100, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
-        _pair_sizes(5, 20, 200, 40, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
+        _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
+        _pair_sizes(5, 20, 200, 40, 1000, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
         {
             "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
             "ig_smooth_grad": "draws=3,steps=5",
@@ -118,11 +118,11 @@ SCALES = {
     ),
     "paper": Scale(
         _digit_sizes(
-            10, 20, 1000, 1000, "digit_cnn", 60_000, 5000, {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100},
-            50, 1e-4,
+            10, 20, 1000, 1000, 5000, "digit_cnn", 60_000, 5000,
+            {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100}, 50, 1e-4,
         ),
-        _pair_sizes(5, 20, 1000, 200, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
-        _pair_sizes(5, 20, 1000, 200, Training("torchvision:resnet18", 20_000, Recipe(20, 64, 1e-4), until=0.77)),
+        _pair_sizes(5, 20, 1000, 200, 2000, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
+        _pair_sizes(5, 20, 1000, 200, 5000, Training("torchvision:resnet18", 20_000, Recipe(20, 64, 1e-4), until=0.77)),
         {}, {}, 10_000, Extent(10, 200, 5, 50), tuple(UNRUN),
     ),
 }  # fmt: skip

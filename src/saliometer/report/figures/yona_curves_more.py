@@ -18,4 +18,4 @@ def yona_curves_more(study: "Study") -> Drawing | None:
     wanted = [(task, order, "spearman_abs") for task in ("t1", "t2") for order in ("top_down", "bottom_up")]
     wanted += [("t", "top_down", measure) for measure in MEASURES if measure != "spearman_abs"]
     charts = [chart for task, order, measure in wanted if (chart := curve(e, task, order, measure))]
-    return Drawing("The same lines as above.", charts) if charts else None
+    return Drawing("As above.", charts) if charts else None
