@@ -29,7 +29,8 @@ from saliometer.cose.ssim import ssim
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.bench import ALIGN
-from saliometer.engine.cose import Chunk, Paired, read, similarity
+from saliometer.engine.cose import Paired, read, similarity
+from saliometer.engine.cose_chunk import Chunk
 from saliometer.engine.layers import cam_layer
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions

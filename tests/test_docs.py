@@ -13,6 +13,8 @@ from saliometer import registry
 from saliometer.catalogue import READS, definitions, metric_group, metric_groups
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
 from saliometer.maps import NORMALISATIONS, TIES
+from saliometer.metrics._randomised import NAMED
+from saliometer.sanity.similarity import SIMILARITIES
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "methods.md").read_text()
@@ -141,6 +143,24 @@ def test_metrics_of_known_objects_are_told_with_their_direction(name):
     assert all(f"**{word}**" in METRIC_PAGE for word in definitions(registry.metrics[name]))
 
 
+def test_randomisation_tests_are_told_with_their_parameters_and_what_they_can_be():
+    table = cells(section(METRIC_PAGE, "Randomisation: mprt"))
+    for name in ("mprt", "efficient_mprt"):
+        better, given, _ = table[name]
+        told = dict(re.findall(r"(\w+)=([\w.]+)", given))
+        assert better == registry.metrics[name].facts.better
+        assert told == {key: str(value) for key, value in registry.metrics[name].parameters.items()}
+    others = {
+        key: set(re.findall(r"`(\w+)`", words)) for key, words in re.findall(r"(\w+)=\w+ \((.*?)\)", table["mprt"][1])
+    }
+    defaults = registry.metrics["mprt"].parameters
+    words = {**NAMED, "similarity": SIMILARITIES}
+    assert others == {key: set(words[key]) - {defaults[key]} for key in words}
+    smooth = dict(re.findall(r"(\w+)=([\w.]+)", table["smooth_mprt"][1]))
+    changed = {k: v for k, v in registry.metrics["smooth_mprt"].parameters.items() if defaults.get(k) != v}
+    assert smooth == {key: str(value) for key, value in changed.items()}
+
+
 def test_the_stages_of_a_map_are_told():
     table = cells(section(METRIC_PAGE, "From an attribution to a map"))
     assert set(READS) <= set(table)
@@ -193,7 +213,9 @@ def test_every_difference_to_quantus_has_its_test_and_every_test_its_line():
     assert [line for line in lines if not line.strip("| ").split(" | ")[-1].startswith("test_")] == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/methods.md", "docs/metrics.md", "docs/audit.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", *(f"docs/{name}.md" for name in ("methods", "metrics", "audit", "training"))]
+)
 def test_examples_are_python(name):
     for code in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL):
         ast.parse(code)

@@ -11,7 +11,10 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"fused", "graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"}
+CORE = {
+    *("fused", "graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"),
+    *("correlation", "sanity"),
+}
 ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "fused": set(),
@@ -25,7 +28,9 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "maps": {"registry", "seeds", "types"},
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
-    "images": {"registry"},
+    "correlation": set(),
+    "sanity": {"registry", "seeds", "correlation", "cose", "judgement", "summary"},
+    "images": {"registry", "seeds"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},
@@ -36,7 +41,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "studies": {*ENGINE, "summary", "judgement", "identifiability", "photos"},
     "report": {  # a study's figures draw what the study knows; nothing here knows a model
         *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress", "cose"),
-        *("studies", "__version__"),
+        *("sanity", "studies", "__version__"),
     },
 }
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))

@@ -51,9 +51,12 @@ Resize = Annotated[
     int,
     typer.Option(help="The shorter side before the centre is cut out; 0 as the weights have it, --size for no cut."),
 ]
+IMAGES = "train images"
 STUDIES = {  # and the options that only some have
+    "cose": ("data", "init", "jobs"),
     "smerf": ("images", "models"),
     "zhang": ("model", "images", "labels", "weights", "resize"),
+    "yona": ("digits", "photos", "weights"),
 }
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
@@ -108,7 +111,10 @@ def bench(
     ] = 1,
     task: Annotated[
         str,
-        typer.Option(help="textbox, handmade (networks with weights set by hand), or your own as `my_task.py`."),
+        typer.Option(
+            help="textbox, handmade (networks with weights set by hand), shape_digits and its like (docs/tasks.md), or "
+            "your own as `my_task.py`."
+        ),
     ] = "textbox",
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
@@ -245,7 +251,8 @@ def audit(
         str,
         typer.Option(
             help="A torchvision or timm name (`resnet50`, `timm:vit_tiny_patch16_224`), `efficientnet_lite0`, one "
-            "of ours as `textbox:simple-fr`, or your own as `module.py:build`.",
+            "of ours as `textbox:simple-fr`, a folder that `saliometer train images` wrote, or your own as "
+            "`module.py:build`.",
             show_default=False,
         ),
     ],
@@ -275,7 +282,7 @@ def audit(
         bool,
         typer.Option(
             "--full",
-            help="Every method and metric at full defaults but attack_sensitivity and cose; see the estimate first.",
+            help="Every method and metric at full defaults but attack_sensitivity, cose, mprt; see the estimate first.",
         ),
     ] = False,
     target: Annotated[
@@ -370,8 +377,9 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="The paper: smerf (sanity simulations, the benchmark's own), or zhang (ten methods over fidelity, "
-            "robustness, complexity)."
+            help="The paper: smerf (sanity simulations, the benchmark's own), zhang (ten methods over fidelity, "
+            "robustness, complexity), cose (do maps stay when the prediction stays, and move when it moves), or yona "
+            "(sanity checks by randomisation, done causally)."
         ),
     ],
     scale: Annotated[
@@ -386,8 +394,22 @@ def reproduce(
         ),
     ] = "",
     labels: Annotated[Path | None, typer.Option(help="zhang: a CSV with columns file and class_index.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="zhang: weights for --model, as for audit.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="zhang: weights for --model, as for audit. yona: of the network fine-tuned on photographs."),
+    ] = None,
     resize: Resize = 0,
+    digits: Annotated[
+        str,
+        typer.Option(
+            help="yona: a folder with MNIST as train and test npz files, or mnist:ROOT for a torchvision root; those "
+            "of scikit-learn if none."
+        ),
+    ] = "",
+    photos: Annotated[
+        str,
+        typer.Option(help="yona: a folder or zip of ten classes as TinyImageNet has them; pairs of digits if none."),
+    ] = "",
     models: Annotated[
         Path | None,
         typer.Option(
@@ -395,6 +417,17 @@ def reproduce(
             "paper trains what it lacks."
         ),
     ] = None,
+    data: Annotated[
+        list[str],
+        typer.Option(help="cose: a data set, as for `train images`; repeat for several. smoke draws its own."),
+    ] = [],  # noqa: B006
+    init: Annotated[
+        list[str],
+        typer.Option(help="cose: ARCH=FILE, further first weights of a network, such as vit_b_16=dino.pth; repeat."),
+    ] = [],  # noqa: B006
+    jobs: Annotated[
+        int, typer.Option(help="cose: so many models are worked on at once, in processes of their own; 0 is one.")
+    ] = 0,
     seed: Seed = 0,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The study's folder; the same command goes on there.")] = None,
@@ -405,7 +438,11 @@ def reproduce(
     - `saliometer reproduce smerf` explains the seven models that ship, in minutes; `--models DIR` adds backgrounds,
       networks and robust models that you trained, `--scale paper` trains and runs everything;
     - `saliometer reproduce zhang` runs four photographs at 64 px in a few minutes; `--scale quick --images FOLDER` is
-      the study in earnest.
+      the study in earnest;
+    - `saliometer reproduce cose` trains a ConvNet and a ViT on TextBox and compares their maps, in minutes; `--scale
+      quick --data cifar10:ROOT` is four networks on CIFAR-10, `--jobs 4` for a GPU.
+    - `saliometer reproduce yona` trains small networks on scikit-learn's digits, in minutes; `--scale quick --digits
+      MNIST --photos TINYIMAGENET` is the study in earnest, in minutes of a GPU.
 
     Tables, figures and a report go to the study's folder.
     """
@@ -416,7 +453,10 @@ def reproduce(
     from saliometer.studies._claims import print_claims
 
     name = one_of("study", study, STUDIES)
-    given = {"model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models}
+    given = {
+        "model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models,
+        "data": data, "init": init, "jobs": jobs, "digits": digits, "photos": photos,
+    }  # fmt: skip
     asked = {option: value for option, value in given.items() if option in STUDIES[name]}
     if strange := [option for option, value in given.items() if value and option not in asked]:
         raise ValueError(f"the study {name} has no --{strange[0]}: leave it out")
@@ -429,6 +469,8 @@ def reproduce(
         print(claims_json(claims))
     else:
         print_claims(claims)
+        for sentence in found.headline() if name == "yona" else ():
+            print(sentence)
         print("Wrote " + ", ".join(map(str, written)) + ".")
     for failed, why in found.failed.items():
         _say(f"Failed: {failed}: {why}")
@@ -477,7 +519,13 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 @app.command()
 @_plainly
 def train(
-    task: Annotated[str, typer.Argument(help="The task to train on: textbox, or your own `my_task.py`.")] = "textbox",
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="What to train on: textbox, shape_digits and its like, your own `my_task.py`, or images (with --data "
+            "and --arch)."
+        ),
+    ] = "textbox",
     setting: Settings = [],  # noqa: B006
     background: Background = "black",
     arch: Arch = "",
@@ -490,18 +538,63 @@ def train(
     loss: Annotated[str, typer.Option(help="cross_entropy, or clipped (the authors').")] = "cross_entropy",
     labelling: Labelling = "paper",
     sampler: Sampler = "disjoint",
-    epochs: Annotated[int, typer.Option(help="0 for the setting's own number.")] = 0,
-    batch: Annotated[int | None, typer.Option(help="Images a step: 512, robust 256, your own task 128.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Adam's learning rate at the start, by default 1e-3.")] = None,
+    epochs: Annotated[int, typer.Option(help="0 for the setting's or the recipe's own number.")] = 0,
+    batch: Annotated[
+        int | None, typer.Option(help="Images a step: 512, robust 256, your own task 128, images as the recipe.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="The learning rate at its highest, by default 1e-3; images as the recipe.")
+    ] = None,
     restarts: Annotated[int, typer.Option(help="Fresh trainings until one is accepted.")] = 20,
     limit: Limit = 0,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where weights and cards go; the same command goes on there. Default: under runs/models."),
+        typer.Option(
+            help="Where weights and cards go; the same command goes on there. Default: under runs/models, runs/images."
+        ),
+    ] = None,
+    data: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=IMAGES,
+            help="A folder per class (with train/ and test/ or val/ around them, or split by seed), .npz files with x "
+            "and y (or a folder of them), `textbox:complex-fr`, or a data set that lies at ROOT, `cifar10:ROOT`: "
+            "cifar10, caltech101, cub200, eurosat, oxford102 or any of torchvision's. Nothing is downloaded.",
+        ),
+    ] = "",
+    test: Annotated[
+        str, typer.Option(rich_help_panel=IMAGES, help="Another folder or .npz with the test images, if not in --data.")
+    ] = "",
+    init: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=IMAGES,
+            help="First weights: random, pretrained (torchvision's), or a file of pre-training, FILE, dino:FILE, "
+            "moco_v3:FILE, ibot:FILE or spark:FILE.",
+        ),
+    ] = "random",
+    recipe: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=IMAGES,
+            help="ours, or as the COSE paper's code trains: caltech101, cifar10, eurosat, oxford102 or cub200.",
+        ),
+    ] = "",
+    frozen: Annotated[
+        bool | None,
+        typer.Option(
+            "--frozen/--full", rich_help_panel=IMAGES, help="Train the head alone, or all; else as the recipe."
+        ),
+    ] = None,
+    side: Annotated[
+        int, typer.Option(rich_help_panel=IMAGES, help="Of the images; 0 for 224, small networks as the data to 64.")
+    ] = 0,
+    amp: Annotated[
+        bool | None, typer.Option("--amp/--no-amp", rich_help_panel=IMAGES, help="bfloat16; by default on a GPU only.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train the benchmark's models at the paper's sizes, until the acceptance rule holds.
+    """Train the benchmark's models until the acceptance rule holds, or a classifier of your images with checkpoints.
 
     Weights are kept as safetensors with a card beside them: sizes, seed, versions, hash, accuracy and reliance.
 
@@ -509,8 +602,25 @@ def train(
     - `saliometer train textbox --arch alexnet`, `--robust` and `--background natural:photos/` go together as you like;
     - `saliometer bench --models runs/models --background noise` then explains every seed that is there;
     - `saliometer train my_task.py` trains and verifies a reasoning of your own, then `saliometer bench --task
-      my_task.py`; docs/tasks.md shows one.
+      my_task.py`; docs/tasks.md shows one;
+    - `saliometer train images --data photos/ --arch convnext_tiny` trains on photos/CLASS/*.jpg under COSE's
+      operations and keeps ten checkpoints for `saliometer audit --metric cose`; docs/training.md. Networks: resnet20,
+      convnext_tiny, vit_tiny, swin_tiny (32 to 64 pixels), resnet50, convnext_small, vit_b_16, swin_t (224).
     """
+    given = {"data": data, "test": test, "init": init != "random", "recipe": recipe, "frozen": frozen is not None}
+    given |= {"side": side, "amp": amp is not None}
+    tasks = {"setting": setting, "background": background != "black", "robust": robust, "weights": weights}
+    tasks |= {"loss": loss != "cross_entropy", "labelling": labelling != "paper", "sampler": sampler != "disjoint"}
+    tasks |= {"restarts": restarts != 20}
+    strange = [name for name, value in (tasks if task == "images" else given).items() if value]
+    if strange:
+        raise ValueError(f"train {task} has no --{strange[0]}: leave it out")
+    if task == "images":
+        _train_images(
+            data, arch, out, as_json, test=test, init=init, frozen=frozen, recipe=recipe, side=side, seed=seed,
+            epochs=epochs, batch=batch, rate=rate, limit=limit, device=device, amp=amp,
+        )  # fmt: skip
+        return
     from saliometer.engine.condition import Condition
     from saliometer.engine.device import find
     from saliometer.engine.tasks import MODELS, known
@@ -540,6 +650,19 @@ def train(
         print(json.dumps(cards, indent=1))
     if not all(card["accepted"] for card in cards.values()):
         raise typer.Exit(1)
+
+
+def _train_images(data: str, arch: str, out: Path | None, as_json: bool, *, device: str, **asked: Any) -> None:
+    from saliometer.engine.device import find
+    from saliometer.progress import progress
+    from saliometer.show_training import print_trained, trained
+
+    with progress() as watch:
+        card, folder = trained(data, arch, out, device=str(find(device)), watch=watch, say=_say, **asked)
+    if as_json:
+        print(json.dumps(card | {"folder": str(folder)}, indent=1))
+    else:
+        print_trained(card, folder, data, asked["test"])
 
 
 @app.command(name="list")

@@ -36,10 +36,10 @@ def block(
     return pa.table([column(name) for name in COLUMNS], schema=SCHEMA)
 
 
-def with_conditions(rows: pa.Table, conditions: Sequence[str]) -> pa.Table:
-    """The same rows, each with its own condition."""
-    column = pa.array(list(conditions), pa.string()).dictionary_encode()
-    return rows.set_column(COLUMNS.index("condition"), SCHEMA.field("condition"), column)
+def with_texts(rows: pa.Table, name: str, texts: Sequence[str]) -> pa.Table:
+    """The same rows, each with its own text in a column that they shared."""
+    column = pa.array(list(texts), pa.string()).dictionary_encode()
+    return rows.set_column(COLUMNS.index(name), SCHEMA.field(name), column)
 
 
 def write(path: Path, blocks: Iterable[pa.Table]) -> None:

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from saliometer import results
-from saliometer.cose.summary import CHANGED, CORRECT, UNCHANGED, columns, coses, group_of, harmonic, unmoved
+from saliometer.cose.summary import columns, coses, harmonic
+from saliometer.cose.table import CHANGED, CORRECT, UNCHANGED, group_of, unmoved
 
 FIRST = "default(mode=default)"
 Row = tuple[str, str, str, str, float]  # method, metric, condition, sample, value

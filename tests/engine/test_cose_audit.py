@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,11 @@ from cose_toys import pictures
 from saliometer.cli import app
 from saliometer.cose.controls import CONTROLS
 from saliometer.cose.pairs import data_pairs
-from saliometer.cose.summary import CHANGED, CORRECT, UNCHANGED, coses
+from saliometer.cose.summary import coses
+from saliometer.cose.table import CHANGED, CORRECT, GRAIN, UNCHANGED
 from saliometer.engine import asked as asked_module
 from saliometer.engine import audit as audit_module
+from saliometer.engine.cose_pictures import PLACES
 from saliometer.report.page import book_of
 from saliometer.seeds import fork
 
@@ -227,6 +230,72 @@ def test_maps_of_a_fixed_target_explain_the_first_prediction(tmp_path):
     assert asked[False] != asked[True]
 
 
+def test_a_fixed_target_beside_its_own_is_explained_only_where_the_prediction_differs(tmp_path):
+    """And gives the same similarities as alone, also for a method that draws."""
+    seen: list[int] = []
+
+    def counting(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+        seen.append(len(images))
+        return images.mean(1) * (1 + targets[:, None, None])
+
+    both = [SOME, SOME.replace(")", ",fixed_target=true)")]
+    methods = [counting, "smooth_grad(draws=3)"]
+    together = run(tmp_path / "both", both, methods, controls=False, batch_size=16)
+    changed = [
+        r for r in pairs_of(together, "counting") if r["metric"] == CHANGED and "fixed_target=false" in r["definition"]
+    ]
+    assert sum(seen) == COUNT * (1 + 5 + 3) + len(changed)
+    alone = run(tmp_path / "alone", both[1:], methods, controls=False)
+    key = lambda row: (row["method"], row["metric"], row["condition"], row["sample"])  # noqa: E731
+    fixed = [row for row in measured(together) if "fixed_target=true" in row["definition"]]
+    held = [row for row in measured(alone) if row["metric"].startswith("cose.")]
+    same(sorted(fixed, key=key), sorted(held, key=key), 1e-5)
+
+
+def test_rows_say_how_fine_maps_are(whole):
+    sizes = {
+        row["method"]: row for row in measured(whole) if row["metric"] == GRAIN and row["sample"] == "image-0"
+    }  # fmt: skip
+    assert 0 < sizes["gradient"]["value"] <= SIDE / 2 or sizes["gradient"]["note"]
+    assert sizes["fresh_cam_7"]["value"] > sizes["fresh_noise"]["value"]
+    assert math.isnan(sizes["constant"]["value"])
+    assert sizes["constant"]["note"] == "a constant map has no grain"
+
+
+def test_noise_of_any_grain_joins_the_controls(tmp_path):
+    found = run(tmp_path / "run", [SOME], grains=[0.0, 1.5])
+    size = {
+        name: [r["value"] for r in measured(found) if r["metric"] == GRAIN and r["method"] == name]
+        for name in ("smooth_noise(sigma=0)", "smooth_noise(sigma=1.5)")
+    }
+    assert max(size["smooth_noise(sigma=0)"]) < 1 < min(size["smooth_noise(sigma=1.5)"])
+    assert {"smooth_noise(sigma=0)", *CONTROLS} <= set(found.controls)
+    values = [r["value"] for r in pairs_of(found, "smooth_noise(sigma=0)")]
+    assert abs(sum(values) / len(values)) < 0.1  # drawn anew for each
+
+
+def test_pictures_of_a_few_pairs_are_kept(whole):
+    path = whole.run.pairs(whole.run.manifest["request"]["settings"][0], "looks")
+    with np.load(path) as held:
+        kept = {name: held[name] for name in held.files}
+    assert kept["ids"].tolist() == [f"image-{place}" for place in range(COUNT)]
+    assert kept["maps"].shape == (COUNT, len(PLACES), SIDE, SIDE)
+    assert kept["conditions"][0, :3].tolist() == ["itself", "flip_lr", "equalize"]
+    assert (kept["maps"][:, 1, :, ::-1] == kept["maps"][:, 0]).all()  # the map of the flipped image, as it is
+    rows = pairs_of(whole, "looks")
+    default = [r for r in rows if "mode=default,operations=all,similarity=ssim" in r["definition"]]
+    for image in range(COUNT):
+        mine = [r for r in default if r["sample"] == f"image-{image}" and "model" not in r["condition"]]
+        mine = [r for r in mine if not r["condition"].startswith("checkpoint")]
+        kept_ones = [r["value"] for r in mine if r["metric"] == UNCHANGED]
+        moved = [r["value"] for r in mine if r["metric"] == CHANGED]
+        assert kept["similar"][image, 3] == pytest.approx(max(kept_ones))
+        assert (
+            kept["similar"][image, 4] == pytest.approx(min(moved)) if moved else math.isnan(kept["similar"][image, 4])
+        )
+        assert kept["changed"][image].tolist()[3:] == [False, bool(moved)]
+
+
 def test_images_off_8_bits_are_rounded_for_both_sides_of_a_pair(tmp_path):
     shown = images() + 0.3 / 255
     found = saliometer.audit(
@@ -307,6 +376,23 @@ def test_published_wants_labels(tmp_path):
 def test_images_too_small_for_the_window_are_refused(shape, said, tmp_path):
     with pytest.raises(ValueError, match=said):
         saliometer.audit(Light().eval(), torch.rand(shape), metrics=["cose"], out=tmp_path / "run")
+
+
+def test_a_model_of_one_logit_tells_two_classes(tmp_path):
+    net = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1)).eval()
+    with torch.no_grad():
+        net[2].weight.copy_(torch.ones(1, 3))
+        net[2].bias.zero_()
+    found = saliometer.audit(
+        net, images(), methods=[looks], metrics=[SOME], out=tmp_path / "run", controls=False, **SCALE
+    )
+    two = run(tmp_path / "two", [SOME], controls=False, checkpoints=None)
+    data = [
+        [(r["metric"], r["value"]) for r in pairs_of(one, "looks") if r["condition"] != "random_model"]
+        for one in (found, two)
+    ]
+    assert data[0] == data[1]
+    assert {metric for metric, _ in data[0]} == {UNCHANGED, CHANGED}
 
 
 # The command

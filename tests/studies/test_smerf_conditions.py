@@ -59,10 +59,10 @@ def by_k(name, k):
 CARDS = {s: {"accuracy": 0.99, "accuracy_per_bucket": {"2": 1.0, "9": 0.95}} for s in SETTINGS}
 
 
-def found(number, parts=None, cards=CARDS, sweep=by_k, without=()):
+def found(number, parts=None, cards=CARDS, sweep=by_k, without=(), others=None):
     given = {part: rows(part) for part in PARTS if part not in without} | (parts or {})
     missing = {part: f"train {part}" for part in without}
-    claims = judged(given, cards, missing, swept(sweep, KS) if sweep else None)
+    claims = judged(given, {"black": cards} | (others or {}), missing, swept(sweep, KS) if sweep else None)
     assert [claim["id"] for claim in claims] == list(range(1, 30))
     return claims[number - 1]
 
@@ -166,6 +166,14 @@ def test_a_metric_that_is_missing_leaves_its_claims_open(number, metric, said):
 def test_without_black_all_are_open():
     assert {claim["holds"] for claim in judged({}, {}, {}, None)} == {None}
     assert all(claim["why"] for claim in judged({}, {}, {}, None))
+
+
+def test_models_that_missed_the_bar_are_told_with_the_claims_that_rest_on_them():
+    robust = {s: {"accepted": s.startswith("simple")} for s in SETTINGS}
+    told = "5 of 7 models of robust were not accepted, so their reasoning is not known"
+    assert told in found(21, others={"robust": robust})["why"]
+    assert "accepted" not in found(21, others={"robust": {s: {"accepted": True} for s in SETTINGS}})["why"]
+    assert "accepted" not in found(22, others={"robust": robust})["why"]
 
 
 def test_both_definitions_are_judged_and_clean_decides():

@@ -27,7 +27,7 @@ def fresh_noise(pixels: Tensor, classes: Tensor, seeds: Tensor, count: int) -> T
 
 def fresh_smooth_noise(pixels: Tensor, classes: Tensor, seeds: Tensor, count: int) -> Tensor:
     """Noise under a Gaussian of 4 pixels at side 224, drawn for every call."""
-    return _unit(_blurred(normal(seeds, "cose smooth noise", pixels[:, 0]), 4.0 * min(pixels.shape[2:]) / SIDE))
+    return smooth_noise(pixels, seeds, 4.0 * min(pixels.shape[2:]) / SIDE)
 
 
 def fresh_cam_7(pixels: Tensor, classes: Tensor, seeds: Tensor, count: int) -> Tensor:
@@ -78,6 +78,11 @@ def parity_edge(pixels: Tensor, classes: Tensor, seeds: Tensor, count: int) -> T
     return torch.where((classes % 2 == 1)[:, None, None], 1 - edges, edges)
 
 
+def smooth_noise(pixels: Tensor, seeds: Tensor, sigma: float) -> Tensor:
+    """Noise under a Gaussian of `sigma` pixels, drawn for every call: a control of any grain."""
+    return _unit(_blurred(normal(seeds, "cose smooth noise", pixels[:, 0]), sigma))
+
+
 Control = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 CONTROLS: dict[str, Control] = {
     one.__name__: one
@@ -102,7 +107,7 @@ def _unit(maps: Tensor) -> Tensor:
 def _blurred(maps: Tensor, sigma: float) -> Tensor:
     """The borders are mirrored; where the kernel is larger than the image, it is cut."""
     reach = min(int(4 * sigma + 0.5), min(maps.shape[1:]) - 1)
-    if reach < 1:
+    if reach < 1 or not sigma:
         return maps
     weights = (-torch.arange(-reach, reach + 1).to(maps).square() / (2 * sigma**2)).exp()
     weights = weights / weights.sum()

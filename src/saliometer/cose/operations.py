@@ -1,6 +1,7 @@
 """The 13 operations of COSE on 8-bit pixels (N, C, H, W), to the level as PIL and torchvision have them.
 
-Every image has its own magnitude, given as a signed bin (N,) int64 on the CPU, -30 to 30; fixed operations take none.
+Every image has its own magnitude, given as a signed bin (N,) int64, -30 to 30; fixed operations take none. With bins
+where the images are, nothing waits for the device.
 """
 
 import math
@@ -44,14 +45,19 @@ class Operation:
 
 def shifts(bins: Tensor, side: int) -> Tensor:
     """(N,) int64: whole pixels that a translation moves; magnitudes grow with the side, so that bin 30 is 1/7 of it."""
-    magnitudes = torch.tensor(_magnitudes(32.0), dtype=torch.float64)[bins.abs()]
-    return (magnitudes * side / SIDE).trunc().long() * bins.sign()
+    return (_table(32.0, bins.device)[bins.abs()] * side / SIDE).trunc().long() * bins.sign()
 
 
 @lru_cache
 def _magnitudes(most: float) -> tuple[float, ...]:
     """In single precision, as torchvision has them: 31.9999 px would be one pixel less."""
     return tuple(torch.linspace(0, most, BINS + 1).tolist())
+
+
+@lru_cache(maxsize=16)
+def _table(most: float, device: torch.device) -> Tensor:
+    """(31,) float64: the magnitudes where they are looked up."""
+    return torch.tensor(_magnitudes(most), dtype=torch.float64, device=device)
 
 
 def moved(images: Tensor, by: Tensor, dim: int) -> Tensor:
@@ -69,7 +75,7 @@ def turned(images: Tensor, bins: Tensor) -> Tensor:
     """Counter-clockwise about the centre, nearest pixel, black beyond: in the fixed point arithmetic of PIL."""
     height, width = images.shape[-2:]
     across, down, start_x, across_y, down_y, start_y = (
-        _turns(height, width)[bins + BINS].to(images.device).unbind(1)  # (N,) each
+        _turns(height, width, bins.device)[bins + BINS].to(images.device).unbind(1)  # (N,) each
     )
     y, x = (torch.arange(side, device=images.device) for side in (height, width))
 
@@ -85,7 +91,7 @@ def turned(images: Tensor, bins: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=16)
-def _turns(height: int, width: int) -> Tensor:
+def _turns(height: int, width: int, device: torch.device) -> Tensor:
     """(61, 6) int64: for every bin from -30 the affine map from a pixel to its source, in 1/65536 of a pixel."""
     found = []
     for number in range(-BINS, BINS + 1):
@@ -98,7 +104,7 @@ def _turns(height: int, width: int) -> Tensor:
         x, y = width / 2.0, height / 2.0
         c, f = a * -x + b * -y + x, d * -x + e * -y + y
         found.append([_fixed(value) for value in (a, b, c + a * 0.5 + b * 0.5, d, e, f + d * 0.5 + e * 0.5)])
-    return torch.tensor(found)
+    return torch.tensor(found, device=device)
 
 
 def _fixed(value: float) -> int:
@@ -173,7 +179,7 @@ def equalize(images: Tensor) -> Tensor:
 
 def _enhanced(apply: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     def by_bin(images: Tensor, bins: Tensor) -> Tensor:
-        return apply(images, torch.tensor(_magnitudes(0.99), dtype=torch.float64)[bins.abs()] * bins.sign())
+        return apply(images, _table(0.99, bins.device)[bins.abs()] * bins.sign())
 
     return by_bin
 

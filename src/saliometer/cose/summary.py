@@ -1,48 +1,31 @@
 """COSE from rows: consistency, sensitivity and what is made of them, with intervals over images, not pairs.
 
-A row `cose.unchanged` or `cose.changed` is the similarity of one pair, its condition the change; `cose.correct` says
-whether the model is right on the image itself. Everything here is made of such rows alone.
+Everything here is made of rows alone, as saliometer.cose.table reads them.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from saliometer.cose.operations import GEOMETRIC, OPERATIONS, PHOTOMETRIC, SIDE
+from saliometer.cose.operations import GEOMETRIC, PHOTOMETRIC
+from saliometer.cose.table import CHANGED, DATA, GROUPS, MODELS, UNCHANGED, Pairs, group_of, pairs_of, unmoved
 from saliometer.judgement import Column, Floats, drawn, interval
-from saliometer.registry import Spec
 from saliometer.summary import Estimate
 
 CHANCE = 0.5  # the most that COSE can be where similarity has nothing to do with the prediction: 2 c (1 - c)
-UNCHANGED, CHANGED, CORRECT = "cose.unchanged", "cose.changed", "cose.correct"
-RANDOM, CHECKPOINT = "random_model", "checkpoint"
-DATA, MODELS = (GEOMETRIC, PHOTOMETRIC), (RANDOM, CHECKPOINT)
+KEYS = tuple((metric, group) for metric in (UNCHANGED, CHANGED) for group in GROUPS)
 NAMES = {  # a column -> what it is of the Sets
     "cose": "harmonic", "cose.consistency": "consistency", "cose.sensitivity": "sensitivity",
     "cose.discrimination": "discrimination", "cose.geometric_mean": "geometric",
     "cose.sensitivity_geometric": "sensitivity_geometric", "cose.sensitivity_photometric": "sensitivity_photometric",
     "cose.sensitivity_model": "sensitivity_model",
 }  # fmt: skip
-
-
-@lru_cache(maxsize=4096)  # rows have many of the same
-def group_of(condition: str) -> str:
-    """geometric, photometric, random_model or checkpoint."""
-    name = Spec.parse(condition).name
-    return OPERATIONS[name].kind if name in OPERATIONS else name
-
-
-@lru_cache(maxsize=4096)
-def unmoved(condition: str) -> bool:
-    """Whether it is a translation too small to move a small image by a pixel."""
-    params = dict(Spec.parse(condition).params)
-    return "side" in params and abs(float(params["magnitude"])) * float(params["side"]) / SIDE < 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,39 +162,22 @@ class Cose:
 
 
 def coses(rows: pa.Table, *, correct_only: bool | None = None) -> list[Cose]:
-    """Of every method and definition in rows. `correct_only` None is as the mode has it: only `published` is.
+    """Of every method and definition in rows; `correct_only` as Cell.counted has it."""
+    return summaries(pairs_of(rows), correct_only=correct_only)
 
-    Then pairs count only where the model is right on the image itself.
-    """
-    pairs = rows.filter(pc.is_in(rows["metric"].cast(pa.string()), pa.array([UNCHANGED, CHANGED, CORRECT])))
-    given = [pairs[name].to_pylist() for name in ("method", "definition", "metric", "condition", "sample", "note")]
-    images = tuple(dict.fromkeys(given[4]))
-    place = {image: number for number, image in enumerate(images)}
-    cells: dict[tuple[str, str], list[tuple[str, str, str, float, str]]] = {}
-    for method, definition, metric, condition, sample, note, value in zip(
-        *given, pairs["value"].to_numpy(), strict=True
-    ):
-        cells.setdefault((method, definition), []).append((metric, condition, sample, value, note))
+
+def summaries(pairs: Pairs, *, correct_only: bool | None = None) -> list[Cose]:
+    groups = pairs.of(lambda condition: GROUPS.index(group_of(condition))).astype(np.int64)
+    still = pairs.of(unmoved).astype(bool)
     found = []
-    for (method, definition), held in cells.items():
-        only = dict(Spec.parse(definition).params).get("mode") == "published" if correct_only is None else correct_only
-        right = {sample for metric, _, sample, value, _ in held if metric == CORRECT and value == 1}
-        sets = (UNCHANGED, CHANGED)
-        zero = {(metric, group): np.zeros(len(images)) for metric in sets for group in (*DATA, *MODELS)}
-        sums, counts = zero, {key: values.copy() for key, values in zero.items()}
-        undefined: dict[str, int] = {}
-        still = 0
-        for metric, condition, sample, value, note in held:
-            if metric == CORRECT or (only and sample not in right):
-                continue
-            still += unmoved(condition)
-            if math.isnan(value):
-                undefined[note or "undefined"] = undefined.get(note or "undefined", 0) + 1
-                continue
-            key = metric, group_of(condition)
-            sums[key][place[sample]] += value
-            counts[key][place[sample]] += 1
-        found.append(Cose(method, definition, images, Sets(sums, counts), undefined, still))
+    for cell in pairs.cells:
+        counted, known = cell.counted(correct_only), ~np.isnan(cell.value)
+        place = cell.changed * len(GROUPS) + groups[cell.condition]
+        sums, counts = cell.sums(place, len(KEYS), counted & known, len(pairs.images))
+        sets = Sets(dict(zip(KEYS, sums, strict=True)), dict(zip(KEYS, counts, strict=True)))
+        notes = Counter(str(note) or "undefined" for note in cell.note[counted & ~known])
+        unmoving = int(still[cell.condition[counted]].sum())
+        found.append(Cose(cell.method, cell.definition, pairs.images, sets, dict(notes), unmoving))
     return found
 
 

@@ -31,10 +31,13 @@ from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.checkpoints import Checkpoints
-from saliometer.engine.cose import Paired, Rows
+from saliometer.engine.compared import Comparison, Rows
+from saliometer.engine.cose import Paired
 from saliometer.engine.cose import check as check_pairs
 from saliometer.engine.estimate import Estimate, estimate, try_parameters
 from saliometer.engine.judged import Judged
+from saliometer.engine.mprt import Randomised
+from saliometer.engine.mprt import check as check_randomised
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.ready import Images, Loaded, batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.resolve import Asked, free
@@ -42,11 +45,12 @@ from saliometer.engine.run import Run, Unit, begun, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, mark_of
-from saliometer.engine.thumbs import PHOTOS, keep_photos, keep_sprites
+from saliometer.engine.thumbs import PHOTOS, keep_pairs, keep_photos, keep_sprites
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.maps import NORMALISATIONS
 from saliometer.registry import one_of
+from saliometer.sanity.randomise import REFERENCES as STATISTICS
 from saliometer.types import Explained, Model, Samples, Watch
 
 
@@ -68,6 +72,7 @@ def audit(
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
     checkpoints: Checkpoints | None = None,
+    grains: Sequence[float] = (),
     remembered: Memory | None = None,
     weights: Path | str | None = None,
     mean: float | Sequence[float] | None = None,
@@ -95,8 +100,9 @@ def audit(
     predicted, label, or the least probable. `references` are images that methods may compare with, the images
     themselves by default; `remembered` lets audits of other targets on the same images share passes. `masks` say where
     the object is, for pointing_game and iou. `checkpoints` are other states of the model's training for cose: state
-    dicts, files, folders or patterns. A metric may name its own normalisation, `average_drop@signed_max_minmax`.
-    Without `controls` only those asked for come along. The same call with the same `out` goes on where it was.
+    dicts, files, folders or patterns; `grains` the sigmas in pixels of smoothed noise that joins its controls. A metric
+    may name its own normalisation, `average_drop@signed_max_minmax`. Without `controls` only those asked for come
+    along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
     for word in normalisations:
@@ -114,7 +120,9 @@ def audit(
         constant, target, seed, source.condition, pictures,
     )  # fmt: skip
     asked_for = request.measures()
-    measures, of_pairs = ([one for one in asked_for if one.entry.facts.pairs == pairs] for pairs in (False, True))
+    measures = [one for one in asked_for if not one.entry.facts.pairs]
+    of_weights = [one for one in asked_for if one.entry.facts.randomises]
+    of_pairs = [one for one in asked_for if one.entry.facts.pairs and one not in of_weights]
     check_measures(measures, source)
     if checkpoints is not None and not of_pairs:
         raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
@@ -126,11 +134,15 @@ def audit(
     try_parameters(measures, ready, trial, int(facts["classes"]))
     room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
     answers = Answers(ready, place, room, align=min(ALIGN, room))
-    paired = None
+    compared: list[Comparison] = []
     if of_pairs:
         check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)
-        paired = Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]))
-        facts["warnings"] = [*facts["warnings"], *paired.said]
+        compared.append(Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]), grains))
+    if of_weights:
+        check_randomised(of_weights)
+        others = source.references(STATISTICS, seed, place) if references is None else references.to(place)
+        compared.append(Randomised(of_weights, answers, first.batch.images[:1], others, seed))
+    facts["warnings"] = [*facts["warnings"], *(words for one in compared for words in one.said)]
     fixed = {
         "images": source.fingerprint,
         "weights": facts["sha256"],
@@ -139,12 +151,14 @@ def audit(
         "output": [facts.get("output", "logit"), ready.link],
         "references": "" if references is None else mark_of(references.detach().float()),
         **source.truth_mark,
-        **({"models": paired.marks} if paired else {}),
+        **({"models": marks} if (marks := {k: v for one in compared for k, v in one.marks.items()}) else {}),
     }
     folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
     fixed["unit"] = begun(folder).get("unit", UNIT if place.type == "cpu" else UNIT_CUDA)
     run = Run(folder, request.manifest, fixed)
-    every: list[Method | Made] = [*chosen, *given, *(paired.controls if paired and controls else [])]
+    named = {one.label for one in chosen}
+    beside = [control for one in compared if controls for control in one.controls if control.label not in named]
+    every: list[Method | Made] = [*chosen, *given, *beside]
     _enlist(run, every, facts, source)
     outcome = Judged(run, [one.label for one in every])
     for one, measure in product(given, asked_for):
@@ -155,7 +169,7 @@ def audit(
     todo = {unit: wanted for unit in units if (wanted := [one for one in every if _open(run, unit, one)])}
     if todo:
         _audit_units(
-            request, run, todo, answers, source, measures, paired, outcome, references, remembered, tell, watch
+            request, run, todo, answers, source, measures, compared, outcome, references, remembered, tell, watch
         )  # fmt: skip
     return outcome
 
@@ -167,7 +181,7 @@ def _open(run: Run, unit: Unit, method: Method | Made) -> bool:
 
 def _audit_units(
     request: Request, run: Run, todo: Mapping[Unit, Sequence[Method | Made]], answers: Answers, source: Source,
-    measures: Sequence[Measure], paired: Paired | None, outcome: Judged, references: Tensor | None,
+    measures: Sequence[Measure], compared: Sequence[Comparison], outcome: Judged, references: Tensor | None,
     memory: Memory | None, tell: Callable[[Estimate, Source, int], None], watch: Watch,
 ) -> None:  # fmt: skip
     working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
@@ -176,16 +190,18 @@ def _audit_units(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
     left = sum(unit.stop - unit.start for unit in todo)
-    again = paired.again if paired else 0
-    expected = estimate(list(working.values()), measures, answers, trial, left, again)
+    again, predicted, beside = (
+        sum(getattr(one, word) for one in compared) for word in ("again", "predicted", "beside")
+    )
+    expected = estimate(list(working.values()), measures, answers, trial, left, again, predicted, beside)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)
     done = 0.0
     for unit, wanted in todo.items():
         samples = _targeted(request, source.samples(unit.start, unit.stop, request.seed, answers.device), answers)
-        compared = any("mean" in dict(measure.spec.params).values() for measure in measures)
-        if compared or any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
+        to_mean = any("mean" in dict(measure.spec.params).values() for measure in measures)
+        if to_mean or any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
             if references is None:
                 references = source.references(REFERENCES, request.seed, answers.device)
             others = references.to(answers.device)
@@ -206,7 +222,7 @@ def _audit_units(
                 watch(done + share * min(1.0, answers.passes / each), f"{answers.doing}")
 
             answers.watch = told
-            _one_method(request, run, unit, one, samples, shelf, measures, paired, outcome)
+            _one_method(request, run, unit, one, samples, shelf, measures, compared, outcome)
             done += share
             run.manifest["passes"] += answers.passes
             run.keep()
@@ -229,7 +245,7 @@ def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:
 
 def _one_method(
     request: Request, run: Run, unit: Unit, method: Method | Made, samples: Samples, shelf: Shelf,
-    measures: Sequence[Measure], paired: Paired | None, outcome: Judged,
+    measures: Sequence[Measure], compared: Sequence[Comparison], outcome: Judged,
 ) -> None:  # fmt: skip
     """Explain one chunk, judge the maps, keep rows; with the rows the chunk is finished."""
     timed = Timer(shelf.answers)
@@ -254,7 +270,8 @@ def _one_method(
     subject = method if isinstance(method, Method) else method.as_method()
     broken: list[str] = []
     fitting = [one for one in measures if not (made_elsewhere and one.entry.facts.reexplains)]
-    fitting = [] if paired and method in paired.controls else fitting
+    owners = [one for one in compared if method in one.controls]  # whose own control it is
+    fitting = [] if owners else fitting
     for measure, scored, cost in measured(fitting, subject, found.maps, samples, shelf, said):
         metric = measure.entry.name
         if isinstance(scored, Failure):
@@ -267,17 +284,21 @@ def _one_method(
         for one in scored:
             blocks.append(_block(constant, one.metric, one.definition, samples, one.values, one.notes))
         costs[f"{metric} {measure.definition}"] = cost
-    if paired and isinstance(method, Method):
-        timed = Timer(shelf.answers)
+    for comparison in () if made_elsewhere else owners or compared:
+        timed, metric = Timer(shelf.answers), comparison.name
         try:
-            blocks += _pair_blocks(constant, samples, paired.rows(method, found.maps, samples))
-            costs["cose"] = timed.cost()
+            rows = comparison.rows(subject, found.maps, samples)
+            blocks += _pair_blocks(constant, samples, rows)
+            shown = comparison.pictures(subject, found.maps, rows) if unit.start == 0 and request.pictures else {}
+            if shown and not method.control:
+                keep_pairs(run, unit, method.label, shown, samples.ids)
+            costs[metric] = timed.cost()
         except MemoryError:
             raise
         except Exception as error:
             failed = Failure.of(error)
-            outcome.failed.setdefault(f"{method.label}, cose", failed.message)
-            broken.append(f"cose: {failed.traceback}")
+            outcome.failed.setdefault(f"{method.label}, {metric}", failed.message)
+            broken.append(f"{metric}: {failed.traceback}")
     blocks += [_cost_block(constant, unit, what, cost) for what, cost in costs.items()]
     if broken:
         put(run.failure(unit, method.label), "\n".join(broken).encode())
@@ -309,25 +330,20 @@ def _block(
 
 
 def _pair_blocks(constant: Mapping[str, str], samples: Samples, rows: Sequence[Rows]) -> list[Any]:
-    """One block for each definition and set; the condition says what was changed."""
-    found = []
-    for definition, metric in dict.fromkeys((one.definition, metric) for one in rows for metric in one.metrics):
-        held = [
-            (condition, place, value, note)
-            for one in rows
-            if one.definition == definition
-            for place, (name, condition, value, note) in enumerate(
-                zip(one.metrics, one.conditions, one.values, one.notes, strict=True)
-            )
-            if name == metric
-        ]
-        conditions, places, values, notes = map(list, zip(*held, strict=True))
-        named = {**constant, "metric": metric, "definition": definition}
-        ids, buckets = ([some[place] for place in places] for some in (samples.ids, samples.buckets))
-        block = results.block(named, ids, buckets, np.array(values, np.float64), notes)
-        before = constant["condition"]
-        words = [" ".join(filter(None, (before, condition))) for condition in conditions]
-        found.append(results.with_conditions(block, words))
+    """One block for each definition; the metric says what the prediction did, the condition what was changed."""
+    found, before = [], constant["condition"]
+    for definition in dict.fromkeys(one.definition for one in rows):
+        some = [one for one in rows if one.definition == definition]
+        values = np.array([one.values for one in some], np.float64).flatten()
+        metrics, conditions, notes = (
+            [text for one in some for text in getattr(one, name)] for name in ("metrics", "conditions", "notes")
+        )
+        if before:
+            conditions = [" ".join(filter(None, (before, condition))) for condition in conditions]
+        named = {**constant, "metric": "", "definition": definition}
+        ids, buckets = (list(texts) * len(some) for texts in (samples.ids, samples.buckets))
+        block = results.block(named, ids, buckets, values, notes)
+        found.append(results.with_texts(results.with_texts(block, "metric", metrics), "condition", conditions))
     return found
 
 

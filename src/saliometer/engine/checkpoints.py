@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from saliometer.cose.summary import CHECKPOINT, RANDOM
+from saliometer.cose.table import CHECKPOINT, RANDOM
 from saliometer.engine.checked import LogProbabilities
 from saliometer.engine.weights import check_finite, fingerprint, fit, read
 from saliometer.registry import Spec

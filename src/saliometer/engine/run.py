@@ -73,6 +73,10 @@ class Run:
         """The folder of one method's, or of the images themselves."""
         return self.folder / "thumbs" / setting / (self.slug(method) if method else "images")
 
+    def pairs(self, setting: str, method: str) -> Path:
+        """Pictures of a few pairs that COSE compares."""
+        return self.folder / "thumbs" / setting / f"pairs-{self.slug(method)}.npz"
+
     def slug(self, method: str) -> str:
         key = self.counted[method]["key"]
         return f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', method)[:60].strip('-')}-{key[:10]}"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from saliometer.engine import own, shipped, zoo
 from saliometer.engine.checked import LogProbabilities, as_logits, checked_model, oddities
+from saliometer.engine.image_cards import FINAL, is_trained, load_trained, name_of, preprocessing_of
 from saliometer.engine.weights import check_finite, fingerprint, fit, read
 from saliometer.engine.zoo import Found
 from saliometer.images import Preprocessing
@@ -41,7 +42,7 @@ def load_model(
 
     `classes` 0 is as many as it has; `size` and `resize` 0, `mean` and `std` None are as its weights were trained.
     """
-    found = _found(Spec.parse(name), weights, classes)
+    found = _trained(Path(name), weights) if is_trained(name) else _found(Spec.parse(name), weights, classes)
     net = _plain(found)
     preprocessing = _preprocessing(found, mean, std, size, resize)
     probe = _probe(preprocessing)
@@ -111,6 +112,16 @@ def _textbox(spec: Spec, file: Path | None) -> Found:
     preprocessing = Preprocessing(TEXTBOX_SIDE, TEXTBOX_SIDE, (0.0,) * 3, (1.0,) * 3)
     source = f"'{file.name}'" if file else "shipped with saliometer"
     return Found(zoo.named(Spec(f"textbox:{spec.name}"), file), net, preprocessing, source)
+
+
+def _trained(folder: Path, file: Path | None) -> Found:
+    """A folder that `saliometer train images` wrote; a file is another checkpoint of the same network."""
+    net, card = load_trained(folder)
+    if file:
+        fit(net, read(file), f"'{file}'")
+    source = f"'{file.name}'" if file else f"'{FINAL}' in '{folder.name}', sha256 {card['sha256'][:12]}"
+    spec = Spec.parse(name_of(card))
+    return Found(zoo.named(spec, file), net, preprocessing_of(card), source)
 
 
 def _own(spec: Spec, file: Path | None, classes: int) -> Found:

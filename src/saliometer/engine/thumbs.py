@@ -1,8 +1,9 @@
 """Small pictures for the report: one image of each bucket and every method's map of it, so that no model is needed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +80,11 @@ def keep_sprites(run: Run, unit: Unit, method: str, maps: Tensor) -> None:
     most = small.abs().amax((1, 2), keepdim=True)
     scaled = (127 * small / most.where(most > 0, 1)).round().to(torch.int8)
     _savez(run.sprites(unit, method), maps=scaled.cpu().numpy())
+
+
+def keep_pairs(run: Run, unit: Unit, method: str, arrays: Mapping[str, npt.NDArray[Any]], ids: Sequence[str]) -> None:
+    """A few pairs that COSE compares, beside the method's maps."""
+    _savez(run.pairs(unit.setting, method), ids=np.array(ids[: len(arrays["maps"])]), **arrays)
 
 
 def _fitted(shape: Sequence[int], side: int) -> tuple[int, int]:

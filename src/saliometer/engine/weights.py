@@ -5,7 +5,7 @@ import pickle
 import re
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ ADVICE = "save net.state_dict() with torch.save, or as safetensors"
 NAMED = 3  # keys of each kind that an error names
 
 
-def read(path: Path) -> State:
-    """The state dict in a safetensors or PyTorch file; a pickle that would run code is refused."""
+def read(path: Path, inside: Sequence[str] = WRAPPERS) -> State:
+    """The state dict in a safetensors or PyTorch file, maybe `inside` something; a pickle that would run code is
+    refused.
+    """
     if not path.is_file():
         raise ValueError(f"no weights file '{path}': wanted a safetensors file or a PyTorch state dict")
     with path.open("rb") as file:
@@ -35,7 +37,7 @@ def read(path: Path) -> State:
     other = _another_format(path, start)
     if other:
         raise ValueError(f"weights '{path}' are {other}, wanted a state dict: {ADVICE}")
-    return _unwrapped(_unpickled(path), path)
+    return _unwrapped(_unpickled(path), path, inside)
 
 
 def _safetensors(path: Path) -> State:
@@ -82,10 +84,10 @@ def _unpickled(path: Path) -> Any:
         raise ValueError(f"weights '{path}' cannot be read ({reason}): copy the file again, or {ADVICE}") from error
 
 
-def _unwrapped(held: Any, path: Path) -> State:
+def _unwrapped(held: Any, path: Path, inside: Sequence[str]) -> State:
     """The state dict itself, out of what a training script put around it."""
     while isinstance(held, Mapping) and not any(isinstance(value, Tensor) for value in held.values()):
-        inner = next((held[key] for key in WRAPPERS if isinstance(held.get(key), Mapping)), None)
+        inner = next((held[key] for key in inside if isinstance(held.get(key), Mapping)), None)
         if inner is None:
             break
         held = inner
@@ -94,7 +96,7 @@ def _unwrapped(held: Any, path: Path) -> State:
     state: State = OrderedDict((str(key), value) for key, value in held.items() if isinstance(value, Tensor))
     if not state:
         found = _some(map(str, held)) or "nothing"
-        raise ValueError(f"weights '{path}' hold no tensors but {found}: wanted a state dict, bare or under {WRAPPERS}")
+        raise ValueError(f"weights '{path}' hold no tensors but {found}: wanted a state dict, bare or under {inside}")
     if hasattr(held, "_metadata"):
         state._metadata = held._metadata  # type: ignore[attr-defined]  # layers read their version in it
     return state

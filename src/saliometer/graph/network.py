@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
 from saliometer.graph.families import LINEAR, families
@@ -111,7 +112,7 @@ class Network:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
         state = state_of(self.net) if self._twins else None
         if any(twin.graph.facts["state"][0] != state for twin in self._twins):
-            _captured.pop(self.net, None)
+            self.look_again()
             self._twins.clear()
             return True
         if self._twins and self._counts is None:
@@ -152,6 +153,8 @@ class Network:
             if bool(error <= AGREE.get(own.dtype, 1e-2) * size):
                 continue
             _captured.pop(self.net, None)
+            if twin.graph.facts["renewed"]:
+                raise StaleError(f"{type(self.net).__name__} was changed since it was captured: try again")
             if not bool(own.isfinite().all()):
                 raise ValueError(
                     f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
@@ -175,17 +178,51 @@ class Network:
         """
         shelf = _captured.setdefault(self.net, {})
         key = (images.shape, images.dtype, images.device)
-        if key in shelf and (believed or shelf[key].facts["state"][0] == state_of(self.net)):
+        if key in shelf and believed:
             return shelf[key]
-        if len(shelf) > 8:
-            shelf.clear()
+        self.look_again()
+        if key not in shelf:
+            if len(shelf) > 8:
+                shelf.clear()
+            shelf[key] = self._new(images)
+        return shelf[key]
+
+    def look_again(self) -> None:
+        """Forget what was captured of a network that was another one; steps that read its own memory stay."""
+        state, shelf = state_of(self.net), _captured.get(self.net, {})
+        for key, known in list(shelf.items()):
+            before, held = known.facts["state"]
+            if before == state:
+                continue
+            del shelf[key]
+            if known.facts["live"] and (before[:2], before[3]) == (state[:2], state[3]):  # only weights were written to
+                shelf[key] = _renewed(known)
+                shelf[key].facts["state"] = state, held
+
+    def _new(self, images: Tensor) -> Graph:
         state = state_of(self.net)
         graph = capture(self.net, self.logits, images)
         graph.facts["nonlinear"] = nonlinear(graph, images)
         held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
         graph.facts["state"] = state, held
-        shelf[key] = graph
+        graph.facts["live"] = _is_live(graph, held)
+        graph.facts["renewed"] = False
         return graph
+
+
+def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
+    """Whether every constant is the network's own memory, so that weights written to are seen by the graph."""
+    if graph.facts["numbers"]:
+        return False
+    own = {_memory(value) for value in state}
+    held = (value for step in graph.steps for value in tree_leaves((step.args, step.kwargs)))
+    return all(_memory(value) in own for value in held if isinstance(value, Tensor))
+
+
+def _renewed(graph: Graph) -> Graph:
+    """The same steps on weights that were written to: what was found out about the old ones is forgotten."""
+    kept = {name: graph.facts[name] for name in ("nonlinear", "live")}
+    return Graph(graph.steps, graph.layers, kept | {"renewed": True})
 
 
 def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:

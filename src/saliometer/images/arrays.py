@@ -15,6 +15,7 @@ from saliometer.images.pictures import Item
 from saliometer.registry import unknown
 
 PARTS = {"imagenet": "val", "imagenette": "val", "places365": "val"}  # the split to look at, where it is not 'test'
+TRAINING = {"oxfordiiitpet": "trainval", "places365": "train-standard"}  # to train on, where it is not 'train'
 
 
 def of_arrays(path: Path) -> tuple[list[Item], tuple[str, ...]]:
@@ -57,16 +58,27 @@ def _picture(data: bytes, shape: tuple[int, ...]) -> Image.Image:
     return rgb(Image.fromarray(np.frombuffer(data, np.uint8).reshape(shape)))
 
 
-def of_torchvision(name: str, root: Path) -> tuple[list[Item], tuple[str, ...]]:
-    """The test part of a data set, or its validation part; nothing is downloaded."""
+def torchvisions(name: str) -> Callable[..., Any]:
+    """The data set of that name, small letters or not."""
     from torchvision import datasets
 
     known: dict[str, Callable[..., Any]] = {one.lower(): getattr(datasets, one) for one in datasets.__all__}
     if name.lower() not in known:
         raise LookupError(unknown("data set", name, known) + " Or give a folder, a CSV or an .npz that exists.")
-    build = known[name.lower()]
+    return known[name.lower()]
+
+
+def has_parts(name: str) -> bool:
+    """Whether a data set of torchvision's says what is for training and what for tests."""
+    return bool({"train", "split"} & set(inspect.signature(torchvisions(name)).parameters))
+
+
+def of_torchvision(name: str, root: Path, training: bool = False) -> tuple[list[Item], tuple[str, ...]]:
+    """The test part of a data set (or its validation part), or what is trained on; nothing is downloaded."""
+    build = torchvisions(name)
     takes = inspect.signature(build).parameters
-    given: dict[str, Any] = {"train": False, "split": PARTS.get(name.lower(), "test"), "download": False}
+    part = TRAINING.get(name.lower(), "train") if training else PARTS.get(name.lower(), "test")
+    given: dict[str, Any] = {"train": training, "split": part, "download": False}
     if name.lower() == "imagenet":
         given.pop("download")
     try:
@@ -76,7 +88,7 @@ def of_torchvision(name: str, root: Path) -> tuple[list[Item], tuple[str, ...]]:
         raise ValueError(f"torchvision cannot read data set '{name}' at '{root}': {error}") from error
     if not count:
         raise ValueError(f"data set '{name}' at '{root}' holds no pictures")
-    lists = [getattr(held, word, None) for word in ("targets", "_labels", "labels")]
+    lists = [getattr(held, word, None) for word in ("targets", "_labels", "labels", "y")]
     lists.append([label for _, label in getattr(held, "_samples", ())] or None)
     labels = next((values for values in lists if values is not None), None)
     digits = len(str(count - 1))
@@ -88,7 +100,7 @@ def of_torchvision(name: str, root: Path) -> tuple[list[Item], tuple[str, ...]]:
         return int(held[place][1] if labels is None else labels[place])
 
     items = [Item(f"{i:0{digits}d}", partial(data, i), label(i), picture=_unpacked) for i in range(count)]
-    return items, tuple(map(str, getattr(held, "classes", ())))
+    return items, tuple(map(str, getattr(held, "classes", getattr(held, "categories", ()))))
 
 
 def _packed(picture: Any) -> bytes:

@@ -41,10 +41,13 @@ class Preprocessing:
 
     def tensor(self, picture: Image.Image) -> Tensor:
         """(channels, H, W) float32 in [0, 1], not yet scaled by mean and std."""
+        return self.levels(picture).contiguous().to(torch.float32).div_(255)
+
+    def levels(self, picture: Image.Image) -> Tensor:
+        """(channels, H, W) uint8."""
         shown = self._placed(picture.convert("L" if self.channels == 1 else "RGB"), INTERPOLATIONS[self.interpolation])
         pixels = torch.from_numpy(np.array(shown))
-        pixels = pixels[None] if pixels.ndim == 2 else pixels.permute(2, 0, 1)
-        return pixels.contiguous().to(torch.float32).div_(255)
+        return pixels[None] if pixels.ndim == 2 else pixels.permute(2, 0, 1)
 
     def mask(self, mask: Image.Image) -> Tensor:
         """(H, W) uint8: a mask by the same cut, each pixel the nearest one, so that no new value comes up."""

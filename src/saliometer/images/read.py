@@ -31,7 +31,7 @@ def read_images(
     """
     if limit < 0:
         raise ValueError(f"limit={limit}, wanted 1 or more, or 0 for all")
-    items, classes = _found(place, root)
+    items, classes = found(place, root)
     _refuse_twins([item.name for item in items], place)
     if labels is not None:
         items = _labelled(items, Path(labels))
@@ -43,7 +43,8 @@ def read_images(
     return gathered(items, classes, limit, str(place))
 
 
-def _found(place: Path | str, root: Path | str | None) -> tuple[list[Item], tuple[str, ...]]:
+def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item], tuple[str, ...]]:
+    """What lies at a place, not yet read, and the names of its classes where they have any."""
     name, colon, folder = str(place).partition(":")
     path = Path(place)
     if not path.exists() and (colon or root is not None):

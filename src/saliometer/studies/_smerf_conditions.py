@@ -1,6 +1,6 @@
 """SMERF's claims that take more than one benchmark: models' cards, other conditions, other K (smerf.md 7.7)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,25 @@ class Whole(Table):
     """The black benchmark, and with it all else that a study holds, in one definition."""
 
     def __init__(
-        self, rows: Mapping[str, pa.Table], definition: str, cards: Mapping[str, Mapping[str, Any]],
+        self, rows: Mapping[str, pa.Table], definition: str, models: Mapping[str, Mapping[str, Any]],
         missing: Mapping[str, str], sweep: pa.Table | None,
     ) -> None:  # fmt: skip
         super().__init__(rows["black"], definition)
-        self.cards, self._missing, self._sweep = cards, missing, sweep
+        self._models, self._missing, self._sweep = models, missing, sweep
         self._parts = {name: Table(some, definition) for name, some in rows.items() if definition in held(some)}
+
+    @property
+    def cards(self) -> Mapping[str, Any]:
+        """Of the plain models on black."""
+        return self._models.get("black", {})
+
+    def unaccepted(self, parts: Iterable[str]) -> str:
+        missed = {}
+        for part in parts:
+            cards = self._models.get(part, {})
+            missed[part] = f"{sum(not card['accepted'] for card in cards.values())} of {len(cards)}"
+        said = [f"{count} models of {part}" for part, count in missed.items() if not count.startswith("0")]
+        return f"{' and '.join(said)} were not accepted, so their reasoning is not known" if said else ""
 
     def part(self, name: str) -> Table:
         """Another condition's benchmark."""
@@ -148,19 +161,21 @@ WHOLE = [
     Smerf(
         21, "Adversarial training raises PIOU of G, SG and GBP on simple by 0.1 or more; all still drop on complex",
         "G 0.27 to 0.59, SG 0.26 to 0.595, GBP 0.375 to 0.65", claim_21, "smerf_11", "holds", FIGURE_2,
+        parts=("robust",),
     ),
     Smerf(
         22, "VGG16, AlexNet: mean and lowest PIOU drop from simple to complex for 9 methods (lowest: ties within 0.01)",
         "IG 0.53 to 0.425 (VGG16), 0.525 to 0.395 (AlexNet)", claim_22, "smerf_10",
-        "holds for the mean; ties near 0 for the lowest", POOLED,
+        "holds for the mean; ties near 0 for the lowest", POOLED, parts=("vgg16", "alexnet"),
     ),
     Smerf(
         23, "Natural backgrounds: lowest PAFL on simple below black's for most, none near 0.5; about 0 on complex",
         "13 of 15 below; highest 0.33 (LRP-eps); complex about 0.01", claim_23, "smerf_12", "holds", REAL,
+        parts=("natural",),
     ),
     Smerf(
         24, "Noise: lowest PAFL on simple below black's for most, lower still on complex for all, milder than natural",
-        "", claim_24, "smerf_30b", "no stored data", REAL,
+        "", claim_24, "smerf_30b", "no stored data", REAL, parts=("noise", "natural"),
     ),
     Smerf(
         28, "PIOU hangs on K: over 100 to 400 pixels one map's changes by more than 0.1, and so does methods' order",
@@ -168,17 +183,17 @@ WHOLE = [
     ),
     Smerf(
         29, "Mean PAFL on natural backgrounds is not above that on black for any method, simple and complex", "",
-        claim_29, "smerf_12", "no stored means", REAL,
+        claim_29, "smerf_12", "no stored means", REAL, parts=("natural",),
     ),
 ]  # fmt: skip
 
 
 def judged(
-    rows: Mapping[str, pa.Table], cards: Mapping[str, Mapping[str, Any]], missing: Mapping[str, str],
+    rows: Mapping[str, pa.Table], models: Mapping[str, Mapping[str, Any]], missing: Mapping[str, str],
     sweep: pa.Table | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """All 29, in their order; `rows` of each condition that was run, `missing` why others were not."""
+    """All 29, in their order; `rows` and cards of each condition that was run, `missing` why others were not."""
     there = {"black": SCHEMA.empty_table(), **rows}
-    tables = [Whole(there, definition, cards, missing, sweep) for definition in held(there["black"])]
+    tables = [Whole(there, definition, models, missing, sweep) for definition in held(there["black"])]
     found = judged_under(CLAIMS, tables) + judged_under(WHOLE, tables)
     return sorted(found, key=lambda claim: int(claim["id"]))

@@ -5,7 +5,9 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from saliometer.engine import device as devices
 from saliometer.engine import shipped
 from saliometer.engine.condition import PLAIN, Condition
 from saliometer.engine.robust import trained
+from saliometer.engine.train import EPOCHS, PER_BUCKET_TRAIN, size
 from saliometer.studies._smerf_study import CONDITIONS
 from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import Watch
@@ -120,20 +123,28 @@ def train_all(options: Sequence[str]) -> int:
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--limit", type=int, default=0, help="at most so many training images")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--jobs", type=int, default=1, help="models trained at the same time, each in a process")
     _conditions(parser)
     given = parser.parse_args(options)
+    todo = [(given, seed, setting) for seed in given.seed or [0] for setting in given.setting or SETTINGS]
+    if given.jobs < 2:
+        return sum(map(_train_one, todo))
+    todo.sort(key=lambda one: -size(EPOCHS, one[2]) * size(PER_BUCKET_TRAIN, one[2]))  # the longest first
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        return sum(pool.map(_train_one, todo))
+
+
+def _train_one(asked: tuple[argparse.Namespace, int, str]) -> bool:
+    """Prints a line; whether the model was missed."""
+    given, seed, setting = asked
     condition = Condition(given.background, given.arch, given.robust)
-    missed = 0
-    for seed in given.seed or [0]:
-        for setting in given.setting or SETTINGS:
-            start = time.perf_counter()
-            card = trained(
-                setting, given.folder, condition=condition, seed=seed, weights=given.weights, epochs=given.epochs,
-                limit=given.limit, restarts=given.restarts, device=str(devices.find(given.device)),
-            )  # fmt: skip
-            missed += not card["accepted"]
-            print(_line(condition.stem(setting, seed), card, time.perf_counter() - start), flush=True)
-    return missed
+    start = time.perf_counter()
+    card = trained(
+        setting, given.folder, condition=condition, seed=seed, weights=given.weights, epochs=given.epochs,
+        limit=given.limit, restarts=given.restarts, device=str(devices.find(given.device)),
+    )  # fmt: skip
+    print(_line(condition.stem(setting, seed), card, time.perf_counter() - start), flush=True)
+    return not card["accepted"]
 
 
 def _line(stem: str, card: dict[str, Any], seconds: float) -> str:

@@ -69,9 +69,7 @@ class Study:
 
     def claims(self) -> list[dict[str, Any]]:
         """All 29 (smerf.md 7.7)."""
-        return judged(
-            {part: self.rows(part) for part in self.runs}, self.models.get("black", {}), self.missing, self.sweep
-        )
+        return judged({part: self.rows(part) for part in self.runs}, self.models, self.missing, self.sweep)
 
     def write(self) -> list[Path]:
         """Tables and claims as files in the study's folder."""

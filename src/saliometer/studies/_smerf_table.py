@@ -42,6 +42,10 @@ class Table:
         changed = [name for name in names if self.spec(name) != SMERF[name]]
         return "; ".join(f"{name} is {self.spec(name)}, the paper's {SMERF[name]}" for name in changed)
 
+    def unaccepted(self, parts: Iterable[str]) -> str:
+        """What to say where models of these conditions missed the bar: their reasoning is not known."""
+        return ""
+
     def buckets(self, metric: str, method: str, group: str, only: Iterable[int] = ()) -> dict[tuple[str, int], float]:
         """(setting, bucket) -> mean, of a group of settings or one, of some buckets or all."""
         scores, chosen, spec = self.scores[metric], set(only), self.spec(method)
@@ -123,13 +127,15 @@ class Smerf(Claim[Any]):
     status: str = ""  # how the authors' own stored numbers stand
     methods: Sequence[str] = ()  # those it is about
     scores: bool = True  # whether it hangs on how maps are scored
+    parts: Sequence[str] = ()  # conditions beside black that it looks at
 
     def under(self, table: Table) -> dict[str, Any]:
         if missing := table.lacking(self.methods):
             return {"ours": "", "holds": None, "why": f"the run lacks {', '.join(missing)}"}
         found = self.judged(table)
         if found["holds"] is not None:
-            found["why"] = "; ".join(filter(None, (found["why"], table.fewer(self.methods))))
+            said = found["why"], table.unaccepted(self.parts), table.fewer(self.methods)
+            found["why"] = "; ".join(filter(None, said))
         return found
 
 

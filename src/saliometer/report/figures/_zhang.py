@@ -27,6 +27,7 @@ MEANING = {
 }
 LOWER = ("MS", "AS", "Complexity", "EC")  # is better
 APART = ("I", "D_bar", "Complexity", "EC")  # whose axes need not start at 0
+CONTROLS = (*FLOORS, "input", "fake_cam", "fresh_noise", "oracle")  # in grey, below the methods
 HEAD, LEGEND, BETWEEN = 46, 34, 12  # pixels: over a panel, over all, under a panel
 NARROW, PHONE = 560, 660  # pixels: charts up to this width, in windows up to that, have two panels in a row
 
@@ -71,12 +72,17 @@ def chart(
     title: str = "",
     across: int = 3,
     bounds: tuple[float, float] | None = None,
+    edges: tuple[float, float] = (9.5, 25),
 ) -> Chart:
-    """A panel for each metric, `across` in a row; `lanes` by condition, all axes within `bounds` where given."""
-    shown = [*methods, *(floor for floor in FLOORS if any(value.method == floor for value in values))]
+    """A panel for each metric, `across` in a row; `lanes` by condition, all axes within `bounds` where given.
+
+    `edges` are the room for names at the side, in percent, on a page and on a phone.
+    """
+    shown = [*methods, *(control for control in CONTROLS if any(value.method == control for value in values))]
     metrics = list(dict.fromkeys(value.metric for value in values))
     side, legend = _Side(shown, list(lanes)), _legend(values, lanes)
-    wide, narrow = (_layout(len(metrics), some, side.height, bool(legend)) for some in (across, 2))
+    wide = _layout(len(metrics), across, side.height, bool(legend), (edges[0], 12))
+    narrow = _layout(len(metrics), 2, side.height, bool(legend), (edges[1], 11))
     option: dict[str, Any] = {
         "legend": {"top": 0, "left": "center", "data": legend, "itemWidth": 14, "itemGap": 12},
         "tooltip": {"trigger": "item", "formatter": "{b}"},
@@ -93,9 +99,11 @@ def chart(
     return Chart(option, [asdict(value) for value in values], label, _height(wide["grid"]), title)
 
 
-def _layout(count: int, across: int, height: int, legend: bool) -> dict[str, list[dict[str, Any]]]:
+def _layout(
+    count: int, across: int, height: int, legend: bool, names: tuple[float, int]
+) -> dict[str, list[dict[str, Any]]]:
     """Where panels stand, in percent of the width and in pixels, and which of them have names at their side."""
-    edge, font = (9.5, 12) if across > 2 else (25, 11)
+    edge, font = names
     gap, right, top = 3.5, 1.5, HEAD + LEGEND * legend
     pitch = (100 - edge - right + gap) / across
     grids = [
@@ -152,7 +160,7 @@ def _legend(values: Sequence["Value"], lanes: Mapping[str, Lane]) -> list[dict[s
     there = {value.condition for value in values}
     names = [{"name": lane.name, "icon": "circle"} for condition, lane in lanes.items() if condition in there]
     names += [{"name": "paper", "icon": "diamond"}] if any(value.paper is not None for value in values) else []
-    names += [{"name": "control", "icon": "circle"}] if any(value.method in FLOORS for value in values) else []
+    names += [{"name": "control", "icon": "circle"}] if any(value.method in CONTROLS for value in values) else []
     return names if len(names) > 1 else []
 
 
@@ -162,10 +170,10 @@ def _series(
     """Of one panel: dots and intervals of every lane and of the controls, then the paper's diamonds."""
     axes = {"xAxisIndex": place, "yAxisIndex": place}
     groups = [
-        (lane, [v for v in values if v.condition == condition and v.method not in FLOORS])
+        (lane, [v for v in values if v.condition == condition and v.method not in CONTROLS])
         for condition, lane in lanes.items()
     ]
-    groups.append((Lane("control", "@control"), [v for v in values if v.method in FLOORS]))
+    groups.append((Lane("control", "@control"), [v for v in values if v.method in CONTROLS]))
     found: list[dict[str, Any]] = []
     for lane, some in groups:
         if some:

@@ -31,11 +31,11 @@ def by_number(view: View, pair: Pair = AFL) -> Drawing | None:
 def _series(view: View, setting: str, pair: Pair) -> list[Series]:
     parts = {words[0]: Part(f"{setting}: {words}", setting, buckets) for words, buckets in SHOWN[setting].items()}
     return [
-        series(view, scores, part, f"{name}, {words(digit)}", look=digit, colour=colour, shift=shift)
+        series(view, scores, part, f"{name}, {counted(digit)}", look=digit, colour=colour, shift=shift)
         for (name, scores, colour), shift in zip(pair.sides(view), (-6, 6), strict=True)
         for digit, part in parts.items()
     ]
 
 
-def words(digit: str) -> str:
+def counted(digit: str) -> str:
     return f"{digit} object{'s' if digit != '1' else ''}"

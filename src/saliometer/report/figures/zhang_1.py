@@ -1,24 +1,17 @@
 """Figure 1 of the ten-methods study: images on which the best and the worst method score highest and lowest."""
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
-from PIL import Image
 
 from saliometer.report.figures import Drawing, _zhang, figure
+from saliometer.report.figures._overlay import map_uri, photo_uri
 
 if TYPE_CHECKING:
     from saliometer.studies._zhang_figures import Case
     from saliometer.studies.zhang import Study
 
-LEVELS = 16
-SHADES = [(0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164)]  # dark to bright
-COVER = 180  # of 255: how much of the photograph a map hides
 STYLE = """
 .cases { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); gap: 1rem 1.5rem; }
 .cases figure { margin: 0; }
@@ -44,7 +37,7 @@ def zhang_1(study: "Study") -> Drawing | None:
         "a map marks. Only images of which the run kept a picture can be shown."
     )
     photos = {case.image: f"photo-{place}" for place, case in enumerate({c.image: c for c in cases}.values())}
-    rules = {photos[case.image]: _photo(case.photo) for case in cases}
+    rules = {photos[case.image]: photo_uri(case.photo) for case in cases}
     style = STYLE + "".join(f".cases .{name} {{ background-image: url({uri}); }}\n" for name, uri in rules.items())
     metrics = dict.fromkeys(case.metric for case in cases)
     groups = [
@@ -71,7 +64,7 @@ def _case(case: "Case", photo: str) -> Markup:
     cells = [Markup('<span><i class="{}"></i>image</span>').format(photo)]
     cells += [
         Markup('<span class="{}"><i class="{}"><img src="{}" alt=""></i>{}</span>').format(
-            "own" if name == case.method else "", photo, _map(shades), name
+            "own" if name == case.method else "", photo, map_uri(shades), name
         )
         for name, shades in case.maps.items()
     ]
@@ -79,27 +72,3 @@ def _case(case: "Case", photo: str) -> Markup:
         case.method, case.place, case.word, case.score, case.image
     )
     return Markup("<figure>{}<div>{}</div></figure>").format(words, Markup("").join(cells))
-
-
-def _photo(pixels: npt.NDArray[np.uint8]) -> str:
-    picture = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-    return _uri(picture, "jpeg", quality=82)
-
-
-def _map(shades: npt.NDArray[np.float64]) -> str:
-    """In steps from dark to bright, which let the photograph through."""
-    picture = Image.fromarray(np.rint(shades * (LEVELS - 1)).astype(np.uint8)).convert("P")
-    picture.putpalette(_palette())
-    return _uri(picture, "png", bits=4, transparency=bytes([COVER] * LEVELS), optimize=True)
-
-
-def _palette() -> list[int]:
-    place = np.linspace(0, len(SHADES) - 1, LEVELS)
-    channels = [np.interp(place, range(len(SHADES)), channel) for channel in zip(*SHADES, strict=True)]
-    return [round(float(value)) for shade in zip(*channels, strict=True) for value in shade]
-
-
-def _uri(picture: Image.Image, kind: str, **how: Any) -> str:
-    file = io.BytesIO()
-    picture.save(file, kind, **how)
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -15,7 +15,22 @@ function interval(params, api, upright) {
     : [line(x1, y1 - cap, x1, y1 + cap), line(x2, y2 - cap, x2, y2 + cap)];
   return { type: "group", children: [line(x1, y1, x2, y2), ...caps] };
 }
+/** The outline of a distribution around a lane: its first value, then places along it and half widths in lanes. */
+function violin(params, api) {
+  const lane = api.value(0);
+  const above = [];
+  const below = [];
+  for (let i = 1; !Number.isNaN(api.value(i)) && api.value(i) !== undefined; i += 2) {
+    const [x, y] = api.coord([api.value(i), lane]);
+    const half = api.value(i + 1) * Math.abs(api.size([0, 1])[1]);
+    above.push([x, y - half]);
+    below.unshift([x, y + half]);
+  }
+  const ink = api.visual("color");
+  return { type: "polygon", shape: { points: [...above, ...below] }, style: { fill: ink, opacity: 0.22, stroke: ink, lineWidth: 1 } };
+}
 const ITEMS = {
+  violin,
   whisker: (params, api) => interval(params, api, false),
   whisker_up: (params, api) => interval(params, api, true),
 };

@@ -1,0 +1,123 @@
+"""Parts of COSE's figures: values as dots with intervals, violins, and rows of maps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from saliometer.report.figures._overlay import map_uri, photo_uri
+from saliometer.studies._cose_figures import Photo, Shown, told
+from saliometer.studies._cose_paper import CONV, TRANSFORMER
+from saliometer.studies._zhang_tables import Value
+from saliometer.summary import Estimate
+
+INKS = {CONV: "@own", TRANSFORMER: "@method"}
+MORE_INKS = ("@method", "@own", "@secondary", "@fail", "@ink")
+STYLE = """
+.cose-maps { border-collapse: separate; border-spacing: 4px; width: auto; font-size: 0.8rem; }
+.cose-maps th, .cose-maps td { padding: 0; text-align: center; vertical-align: top; border: 0; }
+.cose-maps tbody tr { border: 0; }
+.cose-maps thead th { max-width: 6rem; padding: 0 0.3rem; vertical-align: bottom; }
+.cose-maps th.left { text-align: left; max-width: 11rem; padding-right: 0.5rem; vertical-align: middle; }
+.cose-maps i { display: block; width: 72px; height: 72px; margin: 0 auto 2px; background: center / 100% 100%; }
+.cose-maps i img { display: block; width: 100%; height: 100%; image-rendering: auto; }
+.cose-maps td.gap { width: 14px; }
+.cose-maps small { font-size: 0.68rem; line-height: 1.2; }
+.cose-maps .moved { color: var(--fail); font-weight: 600; }
+"""
+
+
+def value(method: str, metric: str, condition: str, found: Estimate, paper: float | None = None) -> Value | None:
+    """As a chart takes it; None where there is nothing to draw."""
+    if np.isnan(found.value):
+        return None
+    return Value("COSE", condition, method, metric, found.value, found.low, found.high, paper)
+
+
+def violin(points: Sequence[float], lane: int) -> list[float]:
+    """An outline for `renderItem: violin`: the lane, then places and half widths; [] of fewer than five points."""
+    if len(points) < 5 or np.std(points) == 0:
+        return []
+    values = np.asarray(points, dtype=np.float64)
+    width = 0.9 * min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34 or values.std())
+    width = (width or values.std()) * len(values) ** -0.2
+    at = np.linspace(values.min() - 2 * width, values.max() + 2 * width, 40)
+    density = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
+    half = 0.48 * density / density.max()
+    return [float(lane), *(round(float(one), 3) for pair in zip(at, half, strict=True) for one in pair)]
+
+
+def quartiles(points: Sequence[float]) -> tuple[float, float, float, float, float]:
+    """Lower end, first quartile, median, third, upper end: whiskers reach 1.5 times the box, to points."""
+    low, middle, high = np.percentile(points, [25, 50, 75])
+    reach = 1.5 * (high - low)
+    inside = [one for one in points if low - reach <= one <= high + reach]
+    return min(inside), float(low), float(middle), float(high), max(inside)
+
+
+def table(label: str, head: Sequence[Markup], rows: Sequence[Markup], kind: str = "") -> Markup:
+    """Cells of the head, then whole rows, in a table that scrolls by itself."""
+    return Markup(
+        '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table class="{}"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(label, kind, Markup("").join(head), Markup("").join(rows))
+
+
+def cell(tag: str, words: object, left: bool = False) -> Markup:
+    return Markup("<{}{}>{}</{}>").format(Markup(tag), Markup(' class="left"') if left else "", words, Markup(tag))
+
+
+class Sheet:
+    """Photographs and maps of a figure, each photograph held once."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self._photos = name, dict[bytes, str]()
+        self._rules: list[str] = []
+
+    def photo(self, photo: Photo) -> str:
+        """The class of a photograph."""
+        key = photo.tobytes()
+        if key not in self._photos:
+            self._photos[key] = f"{self.name}-{len(self._photos)}"
+            self._rules.append(f".cose-maps .{self._photos[key]} {{ background-image: url({photo_uri(photo)}); }}")
+        return self._photos[key]
+
+    def image(self, shown: Shown, words: str = "") -> Markup:
+        caption = words or told(shown.condition)
+        return Markup('<td><i class="{}"></i><small>{}</small></td>').format(self.photo(shown.photo), caption)
+
+    def map(self, shown: Shown | None, itself: bool = False) -> Markup:
+        if shown is None:
+            return Markup("<td><small>none</small></td>")
+        words = (
+            Markup("")
+            if itself
+            else Markup('<small class="{}">{:.2f}{}</small>').format(
+                "moved" if shown.changed else "", shown.similar, ", moved" if shown.changed else ""
+            )
+        )
+        return Markup('<td><i class="{}"><img src="{}" alt=""></i>{}</td>').format(
+            self.photo(shown.photo), map_uri(shown.map), words
+        )
+
+    def table(self, head: Sequence[Markup], rows: Sequence[Markup]) -> Markup:
+        style = Markup("<style>{}{}</style>").format(Markup(STYLE), Markup("\n".join(self._rules)))
+        return style + table("Maps", head, rows, "cose-maps")
+
+
+def named_row(name: str, words: str, cells: Sequence[Markup]) -> Markup:
+    return Markup('<tr><th class="left" scope="row">{}<small>{}</small></th>{}</tr>').format(
+        name, words, Markup("").join(cells)
+    )
+
+
+GAP = Markup('<td class="gap"></td>')
+
+
+def rows_of(shown: Mapping[str, Shown], method: str, image: str) -> list[dict[str, Any]]:
+    """The numbers behind a row of maps."""
+    return [
+        {"method": method, "image": image, "change": one.condition, "similarity": one.similar, "moved": one.changed}
+        for one in shown.values()
+    ]

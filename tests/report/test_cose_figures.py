@@ -1,0 +1,109 @@
+"""Figures of COSE's study on rows whose numbers are known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cose_study_toys import evidence, printed, trained
+from saliometer.report.figures._cose import Sheet, quartiles, violin
+from saliometer.report.figures.cose_3 import cose_3
+from saliometer.report.figures.cose_7 import cose_7
+from saliometer.report.figures.cose_ablations import cose_gate, cose_weights
+from saliometer.report.figures.cose_table_1 import cose_table_1
+from saliometer.studies._cose_figures import Shown
+from saliometer.studies._cose_paper import METHODS, mean, table
+
+
+def study_of(e) -> SimpleNamespace:
+    return SimpleNamespace(evidence=e, trained=e.every)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return study_of(printed())
+
+
+def test_table_1_of_the_papers_rows_is_the_papers(paper):
+    drawing = cose_table_1(paper)
+    assert len(drawing.rows) == 21 * 7
+    for row in drawing.rows:
+        assert row["cose"] == pytest.approx(row["paper"], abs=0.006)
+    assert drawing.html.count("<b>") == 21
+    assert drawing.html.count("<u>") == 21
+    assert "<b>71.5</b>" in drawing.html
+    assert "convnext_small †" in drawing.html  # SparK misses the gate
+
+
+def test_figure_3_shows_our_points_and_the_papers_distribution(paper):
+    (chart,) = cose_3(paper).charts
+    ours = [row for row in chart.rows if row["whose"] == "ours"]
+    theirs = [row for row in chart.rows if row["whose"] == "paper"]
+    assert len(ours) == len(theirs) == 55 * 7
+    grads = [row["cose"] for row in theirs if (row["method"], row["family"]) == ("GradCAM", "ConvNets")]
+    assert len(grads) == 25
+    assert np.mean(grads) == pytest.approx(60.61, abs=0.01)
+    shapes = [one for one in chart.option["series"] if one.get("renderItem") == "violin"]
+    assert [len(one["data"]) for one in shapes] == [7, 7]
+
+
+def test_figure_7_has_the_papers_means(paper):
+    (chart,) = cose_7(paper).charts
+    for row in chart.rows:
+        assert row["ours"] == pytest.approx(row["paper"], abs=0.006)
+        assert row["paper"] == pytest.approx(mean(row["method"], data=row["condition"]))
+    assert len(chart.rows) == 35
+
+
+def test_violins_widen_where_points_are():
+    lane, *shape = violin([50, 51, 52, 53, 60], 7)
+    places, halves = shape[::2], shape[1::2]
+    assert lane == 7
+    assert max(halves) == pytest.approx(0.48, abs=1e-3)
+    assert 50 < places[halves.index(max(halves))] < 53
+    assert violin([50, 51], 0) == []
+    assert violin([50] * 9, 0) == []
+
+
+def test_quartiles_and_whiskers():
+    assert quartiles([1, 2, 3, 4, 5, 100]) == (1, 2.25, 3.5, 4.75, 5)
+
+
+def test_first_weights_are_drawn_where_there_are_several(paper):
+    drawing = cose_weights(paper)
+    assert len(drawing.charts) == 20
+    rows = {row["condition"]: row for row in drawing.charts[0].rows if row["method"] == "GradCAM"}
+    assert list(rows) == ["supervised", "SparK"]
+    assert rows["SparK"]["ours"] == pytest.approx(table()["Caltech101", "ConvNext", "GradCAM"], abs=0.01)
+    one = study_of(evidence([trained("toys", "resnet20")], lambda model, method: (60.0, 60.0)))
+    assert cose_weights(one) is None
+    assert "No weight files were given" in cose_gate(one).note
+
+
+def test_the_gate_counts_the_mean_over_data_sets(paper):
+    rows = {(row["model"], row["data"]): row for row in cose_gate(paper).rows}
+    spark = rows["convnext_small(init=SparK)", "mean of 5 data sets"]
+    assert spark["accuracy"] == pytest.approx(68.46, abs=0.01)
+    assert spark["gate"] == "misses 75 %"
+
+
+def test_nothing_is_drawn_of_nothing():
+    nothing = study_of(evidence([], lambda model, method: None))
+    assert [draw(nothing) for draw in (cose_table_1, cose_3, cose_7, cose_gate)] == [None] * 4
+
+
+def test_a_row_of_maps_names_what_moved_and_holds_each_photograph_once():
+    photo, other = np.zeros((4, 4, 3), np.uint8), np.full((4, 4, 3), 200, np.uint8)
+    shades = np.linspace(0, 1, 16).reshape(4, 4)
+    sheet = Sheet("toy")
+    kept = Shown("flip_lr", 0.91, False, photo, shades)
+    moved = Shown("contrast(bin=-30,magnitude=-0.99)", 0.2, True, other, shades)
+    cells = [sheet.map(kept), sheet.map(moved), sheet.map(None), sheet.image(moved), sheet.map(kept, itself=True)]
+    text = str(sheet.table([], cells))
+    assert text.count("url(data:image/jpeg") == 2
+    assert "0.91" in cells[0]
+    assert "0.20, moved" in cells[1]
+    assert "none" in cells[2]
+    assert "contrast -0.99" in cells[3]
+    assert "0.91" not in cells[4]
+    assert len(METHODS) == 7
