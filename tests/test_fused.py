@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saliometer import fused, seeds
+from saliometer import explain, fused, seeds
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
 
@@ -122,3 +122,19 @@ def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
 
 def test_without_a_gpu_there_are_none():
     assert fused.kernels(torch.ones(1, 2, 3, 3)) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", [
+    "guided_backprop", "lrp_epsilon", "lrp_alpha_beta", "lrp_gamma", "deep_taylor", "deeplift_rescale",
+    "deeplift_reveal_cancel", "deep_shap(count=3)", "smooth_grad(draws=3)",
+])  # fmt: skip
+def test_on_a_gpu_maps_are_those_of_a_cpu(name):
+    with torch.random.fork_rng(devices=[]):
+        net = Residual().eval()
+    images, references = noise_batch(3).images, torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(3)
+    wanted = explain(net, images, name, targets, references=references)
+    found = explain(net.cuda(), images.cuda(), name, targets.cuda(), references=references.cuda())
+    assert fused.kernels(found) is not None
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()))

@@ -54,6 +54,22 @@ def revealed(given: Tensor, value: Tensor, start: Tensor) -> Tensor:
     return found
 
 
+def halved(apart: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """(2, N, ...): the two parts of a difference that lie so far apart."""
+    apart, value, start = apart.contiguous(), value.contiguous(), start.contiguous()
+    found, rows, size, each = apart.new_empty((2, *apart.shape)), *_rows(apart, start)
+    _halved[triton.cdiv(size, TILE), rows](apart, value, start, found, size, rows * size, each, tile=TILE)
+    return found
+
+
+def crossed(straight: Tensor, across: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """What is sent straight, and half of what is sent across with the sign of a difference."""
+    straight, across, value, start = (one.contiguous() for one in (straight, across, value, start))
+    found, rows, size, each = torch.empty_like(straight), *_rows(straight, start)
+    _crossed[triton.cdiv(size, TILE), rows](straight, across, value, start, found, size, each, tile=TILE)
+    return found
+
+
 def opened(multipliers: Tensor, given: Tensor, value: Tensor, start: Tensor) -> Tensor:
     """(2, N, ...): multipliers of both parts times the share of their way on which a ReLU is open."""
     multipliers = multipliers if multipliers[0].is_contiguous() else multipliers.contiguous()
@@ -159,6 +175,32 @@ def _revealed(given, value, start, found, size, second, each, tile: tl.constexpr
     low = tl.maximum(tl.load(given + second + at, mask=inside, other=0.0) + origin, 0.0)
     tl.store(found + at, (whole + (high - low)) / 2, mask=inside)
     tl.store(found + second + at, (whole - (high - low)) / 2, mask=inside)
+
+
+@triton.jit
+def _halved(apart, value, start, found, size, second, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    whole = tl.load(value + at, mask=inside, other=0.0) - origin
+    width = tl.load(apart + at, mask=inside, other=0.0)
+    tl.store(found + at, (whole + width) / 2, mask=inside)
+    tl.store(found + second + at, (whole - width) / 2, mask=inside)
+
+
+@triton.jit
+def _crossed(straight, across, value, start, found, size, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    end = tl.load(value + at, mask=inside, other=0.0)
+    sign = tl.where(end > origin, 0.5, tl.where(end < origin, -0.5, 0.0))
+    sent = tl.load(straight + at, mask=inside, other=0.0)
+    tl.store(found + at, sent + sign * tl.load(across + at, mask=inside, other=0.0), mask=inside)
 
 
 @triton.jit

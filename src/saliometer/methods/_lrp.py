@@ -79,9 +79,10 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
     """In proportion to each input's part of the sum; `epsilon` is added to the sum, or that share of its own rms."""
 
     def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
-        total, bias = here.output, constant_of(here)
+        bias = constant_of(here)
+        total = relevance.value if isinstance(relevance, Sloped) else here.output  # where a ReLU is closed, R is 0
         if scale == "rms":
-            quotient = _over_rms(whole(relevance), total, epsilon, books)
+            quotient = _over_rms(whole(relevance), here.output, epsilon, books)
             books.add_bias(quotient, bias)
         elif epsilon or not isinstance(relevance, Sloped):
             quotient = divided(relevance, total, bias, books, epsilon=epsilon)
