@@ -131,8 +131,13 @@ class Cose:
         """`name` is one of the Sets' statistics: consistency, sensitivity, harmonic, ..."""
         return float(getattr(self.whole, name)[0])
 
+    @cached_property
+    def counting(self) -> int:
+        """How many images have a pair that counts: one of them alone has no interval."""
+        return int((np.sum(list(self.each.counts.values()), 0) > 0).sum())
+
     def estimate(self, name: str) -> Estimate:
-        return interval(self.value(name), getattr(self.resampled, name), len(self.images))
+        return interval(self.value(name), getattr(self.resampled, name), self.counting)
 
     def count(self, metric: str, *groups: str) -> int:
         return int(self.whole.number(metric, groups or (*DATA, *MODELS))[0])

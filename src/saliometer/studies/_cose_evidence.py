@@ -146,6 +146,8 @@ class Evidence:
         if np.isnan(values[0]):
             why = "; ".join(found.reasons()) or "undefined"
             raise MissingError(f"{name} of {method} on {model.label}, {model.data}: {why}")
+        if found.counting < 2:
+            values[1:] = np.nan  # one image says nothing of others
         return np.asarray(values, dtype=np.float64)
 
     def mean(self, name: str, models: Iterable[Trained], methods: Iterable[str], how: str = "") -> Draws:
