@@ -207,8 +207,10 @@ def test_data_of_one_class_only_is_refused(tmp_path):
 def test_data_of_ones_own_are_checked_too():
     images, labels = torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 0, 1])
     assert Data("mine", images, labels, images, labels, ("a", "b")).side == 8
-    with pytest.raises(ValueError, match=r"torch.float32 of shape \(4, 3, 8, 8\).*wanted uint8 \(N, 3, H, W\)"):
+    with pytest.raises(ValueError, match=r"torch.float32 of shape \(4, 3, 8, 8\).*wanted uint8 \(N, 3, S, S\)"):
         Data("mine", images.float(), labels, images, labels, ("a", "b"))
+    with pytest.raises(ValueError, match=r"shape \(4, 3, 8, 4\).*wanted uint8 \(N, 3, S, S\)"):
+        Data("mine", images[..., :4], labels, images[..., :4], labels, ("a", "b"))
     with pytest.raises(ValueError, match=r"two parts are of \(8, 8\) and \(4, 4\)"):
         Data("mine", images, labels, images[..., :4, :4], labels, ("a", "b"))
     with pytest.raises(ValueError, match="0 test images"):

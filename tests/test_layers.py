@@ -11,7 +11,10 @@ import saliometer
 
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
-CORE = {"graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"}
+CORE = {
+    *("graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files", "correlation"),
+    "sanity",
+}
 ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "seeds": set(),
@@ -24,6 +27,8 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "maps": {"registry", "seeds", "types"},
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
+    "correlation": set(),
+    "sanity": {"registry", "seeds", "maps", "correlation", "cose", "judgement", "summary"},
     "images": {"registry", "seeds"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
@@ -35,7 +40,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "studies": {*ENGINE, "summary", "judgement", "identifiability", "photos"},
     "report": {  # a study's figures draw what the study knows; nothing here knows a model
         *("results", "registry", "summary", "judgement", "engine.run", "engine.judged", "files", "progress", "cose"),
-        *("studies", "__version__"),
+        *("sanity", "studies", "__version__"),
     },
 }
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))

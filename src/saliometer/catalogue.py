@@ -74,6 +74,10 @@ def metric_group(entry: Entry) -> str:
 
 def definitions(entry: Entry) -> tuple[str, ...]:
     """The named definitions of a metric, the default first."""
+    if entry.facts.randomises:
+        from saliometer.sanity.similarity import SIMILARITIES
+
+        return SIMILARITIES if "similarity" in entry.parameters else ("entropy",)
     if entry.facts.pairs:
         return tuple(sys.modules[entry.function.__module__].MODES)
     if not entry.facts.reads:
@@ -218,7 +222,9 @@ def _about_metric(entry: Entry) -> dict[str, str]:
     said["passes"] = f"about {passes(entry):,} an image"
     if facts.reexplains:
         said["passes"] += ", as many times those of the method, which it calls again"
-    if facts.pairs:
+    if facts.randomises:
+        said["passes"] += " times those of the method, which explains every randomised model; 18 blocks, 5 draws"
+    elif facts.pairs:
         said["passes"] += (
             " times those of the method, which explains 59 changed images and models; 49 without checkpoints"
         )
@@ -229,11 +235,16 @@ def _about_metric(entry: Entry) -> dict[str, str]:
     said["defined as"] = ", ".join(definitions(entry))
     said["regions"] = ", ".join(facts.regions)
     said["parts"] = ", ".join(f"{entry.name}.{part} ({better or 'beside it'})" for part, better in facts.parts.items())
-    said["random"] = "its draws follow the image's seed, the same for every method" if facts.random else ""
+    whose = "run's" if facts.randomises else "image's"
+    said["random"] = f"its draws follow the {whose} seed, the same for every method" if facts.random else ""
     if facts.pairs:
         said["in rows"] = definition_in_rows(entry)
         said |= dict(zip(MAPS, facts.degenerate, strict=True))
-        said["NaN"] = "no pair of a kind, or consistency at or below 0: no value, and the audit says why"
+        said["NaN"] = (
+            "invalid: no value, and the row's note says why"
+            if facts.randomises
+            else "no pair of a kind, or consistency at or below 0: no value, and the audit says why"
+        )
     elif facts.reads:
         said["reads"] = f"{facts.reads}: {READS[facts.reads]}"
         said["in rows"] = definition_in_rows(entry)

@@ -56,6 +56,7 @@ STUDIES = {  # and the options that only some have
     "cose": ("data", "init", "jobs"),
     "smerf": ("images", "models"),
     "zhang": ("model", "images", "labels", "weights", "resize"),
+    "yona": ("digits", "photos", "weights"),
 }
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, as `bench` printed it.", show_default=False)]
 
@@ -110,7 +111,10 @@ def bench(
     ] = 1,
     task: Annotated[
         str,
-        typer.Option(help="textbox, handmade (networks with weights set by hand), or your own as `my_task.py`."),
+        typer.Option(
+            help="textbox, handmade (networks with weights set by hand), shape_digits and its like (docs/tasks.md), or "
+            "your own as `my_task.py`."
+        ),
     ] = "textbox",
     setting: Settings = [],  # noqa: B006
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image).")] = 20,
@@ -374,7 +378,8 @@ def reproduce(
         str,
         typer.Argument(
             help="The paper: smerf (sanity simulations, the benchmark's own), zhang (ten methods over fidelity, "
-            "robustness, complexity), or cose (do maps stay when the prediction stays, and move when it moves)."
+            "robustness, complexity), cose (do maps stay when the prediction stays, and move when it moves), or yona "
+            "(sanity checks by randomisation, done causally)."
         ),
     ],
     scale: Annotated[
@@ -389,8 +394,22 @@ def reproduce(
         ),
     ] = "",
     labels: Annotated[Path | None, typer.Option(help="zhang: a CSV with columns file and class_index.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="zhang: weights for --model, as for audit.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="zhang: weights for --model, as for audit. yona: of the network fine-tuned on photographs."),
+    ] = None,
     resize: Resize = 0,
+    digits: Annotated[
+        str,
+        typer.Option(
+            help="yona: a folder with MNIST as train and test npz files, or mnist:ROOT for a torchvision root; those "
+            "of scikit-learn if none."
+        ),
+    ] = "",
+    photos: Annotated[
+        str,
+        typer.Option(help="yona: a folder or zip of ten classes as TinyImageNet has them; pairs of digits if none."),
+    ] = "",
     models: Annotated[
         Path | None,
         typer.Option(
@@ -422,6 +441,8 @@ def reproduce(
       the study in earnest;
     - `saliometer reproduce cose` trains a ConvNet and a ViT on TextBox and compares their maps, in minutes; `--scale
       quick --data cifar10:ROOT` is four networks on CIFAR-10, `--jobs 4` for a GPU.
+    - `saliometer reproduce yona` trains small networks on scikit-learn's digits, in minutes; `--scale quick --digits
+      MNIST --photos TINYIMAGENET` is the study in earnest, in minutes of a GPU.
 
     Tables, figures and a report go to the study's folder.
     """
@@ -434,7 +455,7 @@ def reproduce(
     name = one_of("study", study, STUDIES)
     given = {
         "model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models,
-        "data": data, "init": init, "jobs": jobs,
+        "data": data, "init": init, "jobs": jobs, "digits": digits, "photos": photos,
     }  # fmt: skip
     asked = {option: value for option, value in given.items() if option in STUDIES[name]}
     if strange := [option for option, value in given.items() if value and option not in asked]:
@@ -448,6 +469,8 @@ def reproduce(
         print(claims_json(claims))
     else:
         print_claims(claims)
+        for sentence in found.headline() if name == "yona" else ():
+            print(sentence)
         print("Wrote " + ", ".join(map(str, written)) + ".")
     for failed, why in found.failed.items():
         _say(f"Failed: {failed}: {why}")
@@ -498,7 +521,10 @@ def _named_files(given: list[str]) -> dict[str, Path]:
 def train(
     task: Annotated[
         str,
-        typer.Argument(help="What to train on: textbox, your own `my_task.py`, or images (with --data and --arch)."),
+        typer.Argument(
+            help="What to train on: textbox, shape_digits and its like, your own `my_task.py`, or images (with --data "
+            "and --arch)."
+        ),
     ] = "textbox",
     setting: Settings = [],  # noqa: B006
     background: Background = "black",

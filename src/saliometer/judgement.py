@@ -23,13 +23,14 @@ RESAMPLES = 10_000
 FEW = 10  # images, below which nothing is settled
 FLOORS = ("random", "edge", "centre")  # controls that never see the model, and that an explanation should beat
 FIDELITY, ROBUSTNESS, COMPLEXITY, LOCATION, PROMISE = "fidelity", "robustness", "complexity", "location", "promise"
-CHANGE = "change"
-BESIDE = ("chance", "consistency", "sensitivity", "discrimination")  # parts that no value is read without
+CHANGE, RANDOMISATION = "change", "randomisation"
+BESIDE = ("chance", "consistency", "sensitivity", "discrimination", "full")  # parts that no value is read without
 KINDS = {
     FIDELITY: "does the score follow what the map marks",
     LOCATION: "does the map mark the object",
     ROBUSTNESS: "does the map stay when the image hardly changes",
     CHANGE: "does the map stay when the prediction stays, and move when it moves",
+    RANDOMISATION: "how alike does the map stay when layers are drawn anew; neither end is good",
     COMPLEXITY: "how much of the image does the map mark",
     PROMISE: "does the map keep what its method promises",
 }
@@ -41,6 +42,8 @@ def kind_of(metric: str) -> str:
     entry = _entry(metric)
     if entry is None:
         return PROMISE if metric == "residual" else ""
+    if entry.facts.randomises:
+        return RANDOMISATION
     if entry.facts.pairs:
         return CHANGE
     if entry.facts.needs_truth:
@@ -59,6 +62,8 @@ def better(metric: str, definition: str = "") -> str:
     entry = _entry(metric)
     if entry is None:
         return "lower"
+    if entry.facts.randomises:
+        return ""  # noise has one end, edges the other
     part = metric.partition(".")[2]
     if part:
         return entry.facts.parts[part]
@@ -75,7 +80,7 @@ def shown(metric: str) -> bool:
 def is_share(metric: str) -> bool:
     """Whether its values are fractions, which tables print times 100."""
     entry = _entry(metric)
-    if metric == "completeness.passed" or (entry is not None and entry.facts.pairs):
+    if metric == "completeness.passed" or (entry is not None and entry.facts.pairs and not entry.facts.randomises):
         return True
     if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
         return False
@@ -84,6 +89,8 @@ def is_share(metric: str) -> bool:
 
 def number(metric: str, value: float) -> str:
     """As tables print it."""
+    if kind_of(metric) == RANDOMISATION:
+        return "-" if math.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
     return printed(value, is_share(metric))
 
 

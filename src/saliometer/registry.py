@@ -37,6 +37,7 @@ class Facts:
     needs_truth: bool = False  # a method that is handed the scored region, a metric that reads objects and roles
     rendering: str = "heat"  # how SMERF's authors turn this method's map into a picture (maps.py)
     mask: bool = False  # a method whose map is a mask already, not to be scaled
+    multiplier: str = ""  # what a method's values are a multiple of: the 'input', or its difference to the 'baseline'
     unit: str = "map"  # of a method's values: 'gradient' per input value, 'contribution' to the score, or neither
     better: str = ""  # 'higher' or 'lower', for a metric
     formula: str = ""  # a metric in one line of mathematics, in plain Unicode; docs/metrics.md has the symbols
@@ -46,6 +47,8 @@ class Facts:
     flat: bool = False  # a metric of scaled maps that has a value for constant ones: ones, or zeros where they are 0
     reexplains: bool = False  # a metric that calls the method again
     pairs: bool = False  # a metric of pairs of maps, of changed images or models; its value is made of all pairs
+    randomises: bool = False  # one of pairs with maps of the model after layers of it were drawn anew
+    stage: Callable[[Mapping[str, Any]], str] | None = None  # its parameters -> how a metric of pairs reads maps
     descriptive: bool = False  # a metric that says what an image or map is like, not how good it is
     degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric
@@ -54,7 +57,7 @@ class Facts:
     definitions: tuple[str, ...] = ()  # the named definitions a metric has, the default first
     regions: tuple[str, ...] = ()  # the regions a metric can score
     settings: tuple[str, ...] = ()  # of a task
-    classes: int = 0  # of a task
+    classes: int | Mapping[str, int] = 0  # of a task; by setting, where they differ
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Entry:
     @property
     def summary(self) -> str:
         return (inspect.getdoc(self.function) or "").split("\n")[0]
+
+    def classes(self, setting: str) -> int:
+        """How many classes a task has in a setting."""
+        held = self.facts.classes
+        return held if isinstance(held, int) else held[setting]
 
     @cached_property
     def parameters(self) -> dict[str, Value]:

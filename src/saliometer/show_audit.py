@@ -9,6 +9,7 @@ import numpy as np
 from saliometer import judgement
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
+from saliometer.registry import Spec, metrics
 from saliometer.report.facts import progress
 from saliometer.show import screen, show_end, show_start
 
@@ -86,8 +87,7 @@ def _table(group: Sequence[Column], outcome: "Judged", ranks: Mapping[str, str])
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("method", overflow="fold", min_width=16)
     for column in group:
-        head = f"{SHORT.get(column.metric, column.metric)} {ARROWS[column.better]}".strip()
-        table.add_column(head, justify="right", no_wrap=True)
+        table.add_column(_head(column), justify="right", no_wrap=True)
     for method in [*outcome.methods, *outcome.controls]:
         cells = [_cell(column, method, outcome) for column in group]
         if set(cells) != {"-"}:
@@ -102,6 +102,9 @@ def _groups(columns: Sequence[Column]) -> list[list[Column]]:
     found: list[list[Column]] = []
     for kind in judgement.KINDS:
         rest = [c for c in columns if judgement.kind_of(c.metric) == kind and judgement.shown(c.metric)]
+        if kind == judgement.RANDOMISATION:
+            found += _tests(rest)
+            continue
         while rest:
             first: dict[str, Column] = {}
             for column in rest:
@@ -112,8 +115,34 @@ def _groups(columns: Sequence[Column]) -> list[list[Column]]:
     return found
 
 
+def _tests(columns: Sequence[Column]) -> list[list[Column]]:
+    """Those of one randomisation test, which differ in the similarity."""
+    found: dict[str, list[Column]] = {}
+    for column in columns:
+        found.setdefault(_test(column), []).append(column)
+    return [some[start : start + WIDE] for some in found.values() for start in range(0, len(some), WIDE)]
+
+
+def _test(column: Column) -> str:
+    """`mprt top_down, all drawn anew`: the metric with its order and what else was asked for."""
+    params = dict(Spec.parse(column.definition).params)
+    metric, _, part = column.metric.partition(".")
+    usual = metrics[metric].parameters
+    other = [f"{key}={value}" for key, value in params.items() if key != "similarity" and value != usual.get(key)]
+    words = [f"{metric} {params['order']}" if "order" in params else metric, "all drawn anew" if part else ""]
+    return ", ".join(filter(None, (*words, *(one for one in other if not one.startswith("order=")))))
+
+
+def _head(column: Column) -> str:
+    if judgement.kind_of(column.metric) == judgement.RANDOMISATION:
+        return str(dict(Spec.parse(column.definition).params).get("similarity", "entropy"))
+    return f"{SHORT.get(column.metric, column.metric)} {ARROWS[column.better]}".strip()
+
+
 def _title(group: Sequence[Column], columns: Sequence[Column]) -> str:
     kind = judgement.kind_of(group[0].metric)
+    if kind == judgement.RANDOMISATION:
+        return f"\n{kind}: {judgement.KINDS[kind]} ({_test(group[0])})"
     several = any(sum(other.metric == column.metric for other in columns) > 1 for column in group)
     stages = dict.fromkeys(column.definition.partition("(")[0] for column in group)
     return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(stages)})" if several else "")

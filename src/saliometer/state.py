@@ -32,6 +32,8 @@ def run_in(folder: Path) -> Run:
 
 def outcome_of(run: Run) -> Outcome | Judged | Identified:
     """What the run's command gave back when it ended, as far as the folder tells."""
+    if run.manifest["request"].get("kind") == "sanity":
+        raise ValueError(f"'{run.folder}' is part of a study: name the study's folder, '{run.folder.parent}'")
     failed, left_out = failures(run)
     if is_identify(run):
         return Identified(run, failed, left_out)

@@ -34,9 +34,9 @@ def test_it_gives_a_logit_for_each_class(name, classes, channels):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_images_do_not_see_each_other_in_eval_mode(name):
-    net = built(name).eval().requires_grad_(False)
-    together, alone = net(IMAGES), torch.cat([net(image[None]) for image in IMAGES])
-    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-6)
+    net, images = built(name).double().eval().requires_grad_(False), IMAGES.double()
+    together, alone = net(images), torch.cat([net(image[None]) for image in images])
+    torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)

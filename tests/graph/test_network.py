@@ -1,6 +1,7 @@
 """A network that is walked: its logits and operations are those of the network itself, now and after it was changed."""
 
 from collections import Counter
+from copy import deepcopy
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 from graph_toys import Written, kinds, operations, pictures, settled, torchvision_net, written
 from saliometer import explain
 from saliometer.graph import Network, UnfitError, transpose, walk
+from saliometer.graph.capture import capture
 from saliometer.graph.network import nonlinear, state_of
 from toys import small_cnn
 
@@ -362,3 +364,39 @@ def test_no_gradient_hook_or_mode_is_left(case):
         assert all(value.requires_grad and value.grad is None for value in net.parameters())
         assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())
         assert torch.utils._python_dispatch._len_torch_dispatch_stack() == 0
+
+
+# Weights that were written to
+
+
+def standardised(net: Written, images: Tensor) -> Tensor:
+    weight = net.first.weight / net.first.weight.std()
+    return net.head(F.relu(F.conv2d(images, weight)).mean((2, 3))[:, : net.head.in_features])
+
+
+def by_number(net: Written, images: Tensor) -> Tensor:
+    """What a forward makes of a weight in Python is a number in the graph."""
+    return plain(net, images) * float(net.first.weight.flatten()[0])
+
+
+@pytest.mark.parametrize(("forward", "captures"), [(plain, 1), (standardised, 3), (by_number, 3)])
+@pytest.mark.parametrize("method", ["guided_backprop", "deeplift_rescale"])
+def test_a_graph_of_the_networks_own_memory_is_used_again_and_no_other(forward, captures, method, monkeypatch):
+    count = []
+
+    def counted(*args):
+        count.append(1)
+        return capture(*args)
+
+    net, images = written(forward), pictures()
+    monkeypatch.setattr("saliometer.graph.network.capture", counted)
+    explain(net, images, method)
+    once = len(count)
+    for factor in (0.5, -2.0):
+        with torch.no_grad():
+            net.first.weight.mul_(factor)
+        found = explain(net, images, method)
+        seen = len(count)
+        torch.testing.assert_close(found, explain(deepcopy(net), images, method))
+        del count[seen:]
+    assert len(count) == once * captures

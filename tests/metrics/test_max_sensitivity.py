@@ -5,7 +5,7 @@ import torch
 
 from battery_toys import all_costs, judged, photos, value
 from linear_toys import linear, one, pictures, some, weights
-from saliometer.metrics._correlation import mean_ranks
+from saliometer.correlation import mean_ranks
 from saliometer.metrics._distances import distance
 from saliometer.metrics._draws import drawn
 from saliometer.seeds import uniform

@@ -12,7 +12,7 @@ def scaled(maps: Tensor) -> Tensor:
     """
     joined = maps.abs().sum(1)
     flat = joined.flatten(1)
-    low, high, most = flat.amin(1), _percentile(flat, 0.99), flat.amax(1)
+    low, high, most = flat.amin(1), percentile(flat, 0.99), flat.amax(1)
     high = high.where(high > low, most)
     return _between(joined, low, high).clamp(0, 1)
 
@@ -36,7 +36,7 @@ def _between(maps: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return (maps - low[:, None, None]) / span[:, None, None]
 
 
-def _percentile(flat: Tensor, share: float) -> Tensor:
+def percentile(flat: Tensor, share: float) -> Tensor:
     """(N,): with linear interpolation, as numpy has it."""
     place = share * (flat.shape[1] - 1)
     below = math.floor(place)

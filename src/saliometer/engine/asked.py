@@ -15,6 +15,7 @@ from saliometer.engine.run import Unit
 from saliometer.engine.score import Method
 from saliometer.engine.source import Source
 from saliometer.registry import Spec
+from saliometer.sanity.similarity import USUAL
 
 TASK = "images"
 UNIT = 32  # images that are explained, scored and kept together
@@ -70,9 +71,19 @@ class Request:
         for name in self.normalisations:
             for metric in self.metrics:
                 text, _, own = metric.partition("@")
-                one = Measure.parse(text, own or name, self.constant)
-                found.setdefault((one.entry.name, one.definition), one)
+                for one in _similarities(text):
+                    measure = Measure.parse(one, own or name, self.constant)
+                    found.setdefault((measure.entry.name, measure.definition), measure)
         return list(found.values())
+
+
+def _similarities(metric: str) -> list[str]:
+    """A randomisation test that names no similarity is measured by the usual ones."""
+    spec = Spec.parse(metric)
+    entry = registry.metrics[spec.name]
+    if not entry.facts.randomises or "similarity" not in entry.parameters or "similarity" in dict(spec.params):
+        return [metric]
+    return [str(Spec(spec.name, tuple(sorted((*spec.params, ("similarity", one)))))) for one in USUAL]
 
 
 def methods_asked(

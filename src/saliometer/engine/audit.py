@@ -31,10 +31,13 @@ from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.checkpoints import Checkpoints
-from saliometer.engine.cose import Paired, Rows
+from saliometer.engine.compared import Comparison, Rows
+from saliometer.engine.cose import Paired
 from saliometer.engine.cose import check as check_pairs
 from saliometer.engine.estimate import Estimate, estimate, try_parameters
 from saliometer.engine.judged import Judged
+from saliometer.engine.mprt import Randomised
+from saliometer.engine.mprt import check as check_randomised
 from saliometer.engine.own import OwnMethod
 from saliometer.engine.ready import Images, Loaded, batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.resolve import Asked, free
@@ -47,6 +50,7 @@ from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.maps import NORMALISATIONS
 from saliometer.registry import one_of
+from saliometer.sanity.randomise import REFERENCES as STATISTICS
 from saliometer.types import Explained, Model, Samples, Watch
 
 
@@ -116,7 +120,9 @@ def audit(
         constant, target, seed, source.condition, pictures,
     )  # fmt: skip
     asked_for = request.measures()
-    measures, of_pairs = ([one for one in asked_for if one.entry.facts.pairs == pairs] for pairs in (False, True))
+    measures = [one for one in asked_for if not one.entry.facts.pairs]
+    of_weights = [one for one in asked_for if one.entry.facts.randomises]
+    of_pairs = [one for one in asked_for if one.entry.facts.pairs and one not in of_weights]
     check_measures(measures, source)
     if checkpoints is not None and not of_pairs:
         raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
@@ -128,11 +134,15 @@ def audit(
     try_parameters(measures, ready, trial, int(facts["classes"]))
     room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
     answers = Answers(ready, place, room, align=min(ALIGN, room))
-    paired = None
+    compared: list[Comparison] = []
     if of_pairs:
         check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)
-        paired = Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]), grains)
-        facts["warnings"] = [*facts["warnings"], *paired.said]
+        compared.append(Paired(of_pairs, answers, checkpoints, seed, int(facts["classes"]), grains))
+    if of_weights:
+        check_randomised(of_weights)
+        others = source.references(STATISTICS, seed, place) if references is None else references.to(place)
+        compared.append(Randomised(of_weights, answers, first.batch.images[:1], others, seed))
+    facts["warnings"] = [*facts["warnings"], *(words for one in compared for words in one.said)]
     fixed = {
         "images": source.fingerprint,
         "weights": facts["sha256"],
@@ -141,12 +151,14 @@ def audit(
         "output": [facts.get("output", "logit"), ready.link],
         "references": "" if references is None else mark_of(references.detach().float()),
         **source.truth_mark,
-        **({"models": paired.marks} if paired else {}),
+        **({"models": marks} if (marks := {k: v for one in compared for k, v in one.marks.items()}) else {}),
     }
     folder = Path(out) if out else Path("runs") / f"audit-{key(request.manifest, fixed)[:8]}"
     fixed["unit"] = begun(folder).get("unit", UNIT if place.type == "cpu" else UNIT_CUDA)
     run = Run(folder, request.manifest, fixed)
-    every: list[Method | Made] = [*chosen, *given, *(paired.controls if paired and controls else [])]
+    named = {one.label for one in chosen}
+    beside = [control for one in compared if controls for control in one.controls if control.label not in named]
+    every: list[Method | Made] = [*chosen, *given, *beside]
     _enlist(run, every, facts, source)
     outcome = Judged(run, [one.label for one in every])
     for one, measure in product(given, asked_for):
@@ -157,7 +169,7 @@ def audit(
     todo = {unit: wanted for unit in units if (wanted := [one for one in every if _open(run, unit, one)])}
     if todo:
         _audit_units(
-            request, run, todo, answers, source, measures, paired, outcome, references, remembered, tell, watch
+            request, run, todo, answers, source, measures, compared, outcome, references, remembered, tell, watch
         )  # fmt: skip
     return outcome
 
@@ -169,7 +181,7 @@ def _open(run: Run, unit: Unit, method: Method | Made) -> bool:
 
 def _audit_units(
     request: Request, run: Run, todo: Mapping[Unit, Sequence[Method | Made]], answers: Answers, source: Source,
-    measures: Sequence[Measure], paired: Paired | None, outcome: Judged, references: Tensor | None,
+    measures: Sequence[Measure], compared: Sequence[Comparison], outcome: Judged, references: Tensor | None,
     memory: Memory | None, tell: Callable[[Estimate, Source, int], None], watch: Watch,
 ) -> None:  # fmt: skip
     working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
@@ -178,16 +190,18 @@ def _audit_units(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
     )
     left = sum(unit.stop - unit.start for unit in todo)
-    again = paired.again if paired else 0
-    expected = estimate(list(working.values()), measures, answers, trial, left, again)
+    again, predicted, beside = (
+        sum(getattr(one, word) for one in compared) for word in ("again", "predicted", "beside")
+    )
+    expected = estimate(list(working.values()), measures, answers, trial, left, again, predicted, beside)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)
     done = 0.0
     for unit, wanted in todo.items():
         samples = _targeted(request, source.samples(unit.start, unit.stop, request.seed, answers.device), answers)
-        compared = any("mean" in dict(measure.spec.params).values() for measure in measures)
-        if compared or any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
+        to_mean = any("mean" in dict(measure.spec.params).values() for measure in measures)
+        if to_mean or any(isinstance(one, Method) and one.entry.facts.needs_references for one in wanted):
             if references is None:
                 references = source.references(REFERENCES, request.seed, answers.device)
             others = references.to(answers.device)
@@ -208,7 +222,7 @@ def _audit_units(
                 watch(done + share * min(1.0, answers.passes / each), f"{answers.doing}")
 
             answers.watch = told
-            _one_method(request, run, unit, one, samples, shelf, measures, paired, outcome)
+            _one_method(request, run, unit, one, samples, shelf, measures, compared, outcome)
             done += share
             run.manifest["passes"] += answers.passes
             run.keep()
@@ -231,7 +245,7 @@ def _targeted(request: Request, samples: Samples, answers: Answers) -> Samples:
 
 def _one_method(
     request: Request, run: Run, unit: Unit, method: Method | Made, samples: Samples, shelf: Shelf,
-    measures: Sequence[Measure], paired: Paired | None, outcome: Judged,
+    measures: Sequence[Measure], compared: Sequence[Comparison], outcome: Judged,
 ) -> None:  # fmt: skip
     """Explain one chunk, judge the maps, keep rows; with the rows the chunk is finished."""
     timed = Timer(shelf.answers)
@@ -256,7 +270,8 @@ def _one_method(
     subject = method if isinstance(method, Method) else method.as_method()
     broken: list[str] = []
     fitting = [one for one in measures if not (made_elsewhere and one.entry.facts.reexplains)]
-    fitting = [] if paired and method in paired.controls else fitting
+    owners = [one for one in compared if method in one.controls]  # whose own control it is
+    fitting = [] if owners else fitting
     for measure, scored, cost in measured(fitting, subject, found.maps, samples, shelf, said):
         metric = measure.entry.name
         if isinstance(scored, Failure):
@@ -269,20 +284,20 @@ def _one_method(
         for one in scored:
             blocks.append(_block(constant, one.metric, one.definition, samples, one.values, one.notes))
         costs[f"{metric} {measure.definition}"] = cost
-    if paired and isinstance(method, Method):
-        timed = Timer(shelf.answers)
+    for comparison in () if made_elsewhere else owners or compared:
+        timed, metric = Timer(shelf.answers), comparison.name
         try:
-            compared = paired.rows(method, found.maps, samples)
-            blocks += _pair_blocks(constant, samples, compared)
-            if unit.start == 0 and request.pictures and not method.control:
-                keep_pairs(run, unit, method.label, paired.pictures(method, found.maps, compared), samples.ids)
-            costs["cose"] = timed.cost()
+            found_rows = comparison.rows(subject, found.maps, samples)
+            blocks += _pair_blocks(constant, samples, found_rows)
+            if isinstance(comparison, Paired) and unit.start == 0 and request.pictures and not method.control:
+                keep_pairs(run, unit, method.label, comparison.pictures(subject, found.maps, found_rows), samples.ids)
+            costs[metric] = timed.cost()
         except MemoryError:
             raise
         except Exception as error:
             failed = Failure.of(error)
-            outcome.failed.setdefault(f"{method.label}, cose", failed.message)
-            broken.append(f"cose: {failed.traceback}")
+            outcome.failed.setdefault(f"{method.label}, {metric}", failed.message)
+            broken.append(f"{metric}: {failed.traceback}")
     blocks += [_cost_block(constant, unit, what, cost) for what, cost in costs.items()]
     if broken:
         put(run.failure(unit, method.label), "\n".join(broken).encode())

@@ -39,9 +39,8 @@ class Measure:
 
     @property
     def stage(self) -> str:
-        if self.entry.facts.pairs:
-            mode = self.parameters.get("mode", "default")
-            return f"{mode}_{'by_family' if mode == 'published' else 'abs_sum_percentile'}"
+        if self.entry.facts.stage:
+            return self.entry.facts.stage(self.entry.parameters | self.parameters)
         name = stage_name(self.entry.facts.reads, self.normalisation)
         return name if self.constant == "invalid" or not self.scales else f"{name}_constant_{self.constant}"
 

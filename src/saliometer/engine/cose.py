@@ -21,6 +21,7 @@ from saliometer.cose.table import CHANGED, CORRECT, GRAIN, UNCHANGED
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.checkpoints import Checkpoints, states
+from saliometer.engine.compared import Rows, notes_of
 from saliometer.engine.cose_chunk import Changes, Chunk, explained
 from saliometer.engine.cose_pictures import IMAGES, chosen
 from saliometer.engine.score import Method
@@ -38,22 +39,13 @@ class Compared:
     changed: Tensor  # (N,) bool
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The same as rows hold it, each list with one entry for each image."""
-
-    definition: str
-    metrics: list[str]
-    conditions: list[str]
-    values: list[float]
-    notes: list[str]
-
-
 class Paired:
     """The measures of pairs that an audit was asked for, with the other states of its model.
 
     `grains` are the sigmas, in pixels, of further controls: noise that is read as a method's maps are.
     """
+
+    name = "cose"
 
     def __init__(
         self, measures: Sequence[Measure], answers: Answers, checkpoints: Checkpoints | None, seed: int, classes: int,
@@ -62,7 +54,7 @@ class Paired:
         self.measures, self.answers, self.classes, self.grains = measures, answers, classes, grains
         found, self.said = states(answers.model.net, checkpoints, seed)
         self.others = {one.label: self._answers(one.net, one.sha256) for one in found}
-        self.marks = {one.label: one.sha256 for one in found}
+        self.marks: dict[str, str] = {one.label: one.sha256 for one in found}
         self._chunk: Chunk | None = None
         self._shown: list[Tensor] = []  # maps of a few images under every change, by the first measure
 
@@ -78,6 +70,14 @@ class Paired:
         one_seed = torch.zeros(1, dtype=torch.int64)
         several = dict.fromkeys(map(_drawn, self.measures))
         return sum(len(data_pairs(one_seed, names, count)) + len(self.others) for names, count in several)
+
+    @property
+    def predicted(self) -> int:
+        return self.again
+
+    @property
+    def beside(self) -> int:
+        return 0
 
     @cached_property
     def controls(self) -> list[Method]:
@@ -213,8 +213,7 @@ def _fetched(several: Sequence[Compared]) -> list[Rows]:
     invalid = torch.stack([torch.stack(list(one.scored.invalid.values())) for one in several]).tolist()
     found = []
     for one, numbers, moved, bad in zip(several, values, changed, invalid, strict=True):
-        reasons = [(why, where) for why, where in zip(one.scored.invalid, bad, strict=True) if any(where)]
-        notes = [next((why for why, where in reasons if where[place]), "") for place in range(len(numbers))]
+        notes = notes_of(one.scored.invalid, bad, len(numbers))
         metrics = [CHANGED if yes else UNCHANGED for yes in moved]
         found.append(Rows(one.definition, metrics, one.conditions, numbers, notes))
     return found

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from saliometer.cose.table import CHANGED, DATA, UNCHANGED, group_of
 
 if TYPE_CHECKING:
-    from saliometer.engine.cose import Rows
+    from saliometer.engine.compared import Rows
 
 IMAGES, SIDE = 8, 56  # of how many images, and how large at most
 ALWAYS = ("flip_lr", "equalize")  # changes of which a picture is kept whatever they do

@@ -27,9 +27,13 @@ class Estimate:
 
 def estimate(
     methods: Sequence[Method], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int,
-    again: int = 0,
+    again: int = 0, predicted: int = 0, beside: int = 0,
 ) -> Estimate:  # fmt: skip
-    """For so many images, each explained by every method, `again` so many times, and scored by every measure."""
+    """For so many images, each explained by every method, `again` so many times, and scored by every measure.
+
+    `predicted` is how many changed copies or models are asked for a prediction, once for all methods; `beside` how many
+    other images go through, once for all.
+    """
     forward, both = _pace(answers, samples)
     counted = Counting(answers.classes(samples.batch.images[:1]), len(samples), again=again)
     for measure in measures:
@@ -39,10 +43,9 @@ def estimate(
         own = cost(method) * (1 + counted.again)
         seconds[method.label] = own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
         passes[method.label] = own + counted.about_maps
-    once = counted.about_images + again  # what every copy is predicted as
-    return Estimate(
-        images * (sum(seconds.values()) + once * forward), round(sum(passes.values()) + once), seconds, passes
-    )
+    once = counted.about_images + predicted
+    total = images * (sum(seconds.values()) + once * forward) + beside * forward
+    return Estimate(total, round(sum(passes.values()) + once + beside / max(1, images)), seconds, passes)
 
 
 def try_parameters(measures: Sequence[Measure], model: Model, samples: Samples, classes: int) -> None:

@@ -12,6 +12,7 @@ from saliometer import judgement
 from saliometer.cose import summary as cose
 from saliometer.engine.run import Run
 from saliometer.judgement import Column
+from saliometer.sanity import summary as sanity
 
 
 @dataclass(repr=False)
@@ -29,16 +30,22 @@ class Judged:
 
     @cached_property
     def columns(self) -> list[Column]:
-        return judgement.columns(self.rows) + cose.columns(self.coses)
+        return judgement.columns(self.rows) + cose.columns(self.coses) + sanity.columns(self.curves)
 
     @cached_property
     def coses(self) -> list[cose.Cose]:
         """What the pairs amount to, for each method and definition; empty where cose was not asked for."""
         return cose.coses(self.rows)
 
+    @cached_property
+    def curves(self) -> list[sanity.Curve]:
+        """Similarity while layers are drawn anew, for each method and definition; empty where nobody asked for mprt."""
+        return sanity.curves(self.rows)
+
     def pair_sentences(self) -> list[str]:
-        """What COSE rests on, one for each definition."""
-        return [one.sentence() for one in {one.definition: one for one in self.coses}.values()]
+        """What COSE rests on, one for each definition; how the randomisation tests are read."""
+        said = [one.sentence() for one in {one.definition: one for one in self.coses}.values()]
+        return said + sanity.sentences(self.curves)
 
     @property
     def controls(self) -> list[str]:
@@ -63,6 +70,8 @@ class Judged:
             said.append(f"{len(skipped)} images could not be read and were left out: {some}")
         for column in self.columns:
             for method in column.methods:
+                if judgement.kind_of(column.metric) == judgement.RANDOMISATION:
+                    continue
                 if "." not in column.metric and (count := column.undefined(method)) and method not in self.controls:
                     said.append(f"{column.metric} of {method} is undefined for {count} of {len(column.images)} images")
         reasons: dict[str, list[str]] = {}
@@ -70,6 +79,7 @@ class Judged:
             for why in one.reasons() if one.method not in self.controls else ():
                 reasons.setdefault(why, []).append(one.method)
         said += [f"cose of {', '.join(dict.fromkeys(methods))}: {why}" for why, methods in reasons.items()]
+        said += sanity.reasons([curve for curve in self.curves if curve.method not in self.controls])
         said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
         return said
 
@@ -108,7 +118,7 @@ class Judged:
                 )  # fmt: skip
         return {
             "run": str(self.run.folder), "verdict": self.verdict(), "methods": self.methods, "table": table,
-            "cose": [one.as_dict() for one in self.coses],
+            "cose": [one.as_dict() for one in self.coses], "mprt": [one.as_dict() for one in self.curves],
             "costs": self.costs(), "failed": self.failed, "left_out": self.left_out, "warnings": self.problems(),
         }  # fmt: skip
 

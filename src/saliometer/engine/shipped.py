@@ -16,14 +16,14 @@ from saliometer.types import Model
 FOLDER = Path(__file__).parent.parent / "models" / "shipped"
 CAM_LAYERS = {
     "resnet20": "layer3", "convnext_tiny": "features", "vit_tiny": "encoder.layers.encoder_layer_8.ln_1",
-    "swin_tiny": "features.5.1.norm1",
+    "swin_tiny": "features.5.1.norm1", "digit_cnn": "relu2",
     "simple_cnn": "relu3", "complex_cnn": "relu4", "alexnet": "relu5", "vgg16": "relu5_3", "resnet18": "layer4",
     "vit_small": "encoder.layers.encoder_layer_5.ln_1",
 }  # fmt: skip
 MIDDLE_LAYERS = {
     "resnet20": "layer2", "convnext_tiny": "features.3", "vit_tiny": "conv_proj", "swin_tiny": "features.3",
-    "simple_cnn": "relu2", "complex_cnn": "relu2", "alexnet": "relu2", "vgg16": "relu4_3", "resnet18": "layer3",
-    "vit_small": "conv_proj",
+    "digit_cnn": "relu1", "simple_cnn": "relu2", "complex_cnn": "relu2", "alexnet": "relu2", "vgg16": "relu4_3",
+    "resnet18": "layer3", "vit_small": "conv_proj",
 }  # fmt: skip
 
 

@@ -7,7 +7,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from saliometer import registry
 from saliometer.engine import handmade, robust, shipped, train_own
+from saliometer.engine.causal import TASKS as CAUSAL
+from saliometer.engine.causal_task import CausalTask, is_causal
 from saliometer.engine.condition import Condition
 from saliometer.engine.own import from_file
 from saliometer.engine.run import key
@@ -18,7 +21,7 @@ from saliometer.tasks import handmade as handmade_task
 from saliometer.tasks._glyphs import glyphs
 from saliometer.types import Model, Samples
 
-OURS = ("textbox", "handmade")
+OURS = ("textbox", "handmade", *CAUSAL)
 MODELS = Path("runs") / "models"  # where `train` writes unless told otherwise
 
 
@@ -54,9 +57,11 @@ class Known:
 
 
 def known(name: str) -> Known:
-    """The task of that name, or the one that a file `my_task.py` calls TASK."""
+    """The task of that name, maybe with a source of pictures, or the one that a file `my_task.py` calls TASK."""
     if name.endswith(".py"):
         return _own(name, _digest(name))  # read again when the file changes
+    if is_causal(name):
+        return _causal(name)
     return _ours(one_of("task", name, OURS))
 
 
@@ -70,6 +75,16 @@ def _ours(name: str) -> Known:
         shipped.card, shipped.FOLDER, ("sampler", "labelling", "background", "robust"),
         {"glyphs": key(glyphs().tolist())[:16]}, train=robust.trained,
         stem=lambda setting, condition, seed: condition.stem(setting, seed),
+    )  # fmt: skip
+
+
+@lru_cache
+def _causal(text: str) -> Known:
+    made = CausalTask.of(text)
+    entry = registry.tasks[made.task]
+    return Known(
+        made.name, CAUSAL[made.task].VERSION, entry.facts.settings, made.cycle, made.samples, made.found, made.load,
+        made.card, MODELS, fixed=made.fixed(), words=made.words(), train=made.train, stem=made.stem,
     )  # fmt: skip
 
 

@@ -36,6 +36,9 @@ LIKE: dict[str, Callable[[Any, Tensor], tuple[str, Any, tuple[Any, ...]]]] = {  
     "reshape_as": lambda x, other: ("reshape", torch.ops.aten.reshape.default, (x, list(other.shape))),
     "type_as": lambda x, other: ("to", torch.ops.aten.to.dtype, (x, other.dtype)),
 }
+LOOKS = frozenset(
+    ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "__array__", "equal", "allclose")
+)  # from a tensor to Python
 INSTEAD = "so methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
 
 
@@ -147,8 +150,10 @@ def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
 def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> Graph:
     """Run the network on fake images and turn what it does into steps."""
 
+    constants = _Constants()
+
     def run(images: Tensor) -> Tensor:
-        with _Constants():
+        with constants:
             return logits(images)
 
     traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
@@ -160,16 +165,23 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) 
             logits(images[:1])  # if the network does not run at all, that is what to say
         why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
         raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
-    return _Converter(found, type(net).__name__).graph()
+    graph = _Converter(found, type(net).__name__).graph()
+    graph.facts["numbers"] = constants.numbers
+    return graph
 
 
 class _Constants(TorchFunctionMode):
     """What has nothing to do with the fake images is computed for real, so that a forward may look at it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = False  # whether it did, so that a number of today is in the graph
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = tree_leaves((args, kwargs))
         if func is torch._C._set_grad_enabled or any(isinstance(value, FakeTensor) for value in given):
             return func(*args, **(kwargs or {}))
+        self.numbers |= getattr(func, "__name__", "") in LOOKS
         with disable_proxy_modes_tracing(), unset_fake_temporarily():
             return func(*args, **(kwargs or {}))
 

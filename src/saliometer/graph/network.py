@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
 from saliometer.graph.families import families
@@ -137,6 +138,8 @@ class Network:
             if bool(error <= AGREE.get(own.dtype, 1e-2) * size):
                 continue
             _captured.pop(self.net, None)
+            if twin.graph.facts["renewed"]:
+                raise StaleError(f"{type(self.net).__name__} was changed since it was captured: try again")
             if not bool(own.isfinite().all()):
                 raise ValueError(
                     f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
@@ -156,15 +159,39 @@ class Network:
     def graph(self, images: Tensor) -> Graph:
         """The captured operations for images of this shape; kept while the network stays as it is."""
         shelf = _captured.setdefault(self.net, {})
-        key = (images.shape, images.dtype, images.device, state_of(self.net))
-        if key not in shelf:
+        modules, held, versions, flags = state_of(self.net)
+        key = (images.shape, images.dtype, images.device, modules, held, flags)
+        known = shelf.get(key)
+        if known is None or known.facts["versions"] != versions:
             if len(shelf) > 8:
                 shelf.clear()
-            graph = capture(self.net, self.logits, images)
-            graph.facts["nonlinear"] = nonlinear(graph, images)
-            graph.facts["state"] = [*self.net.parameters(), *self.net.buffers()]  # while they live, ids are their own
-            shelf[key] = graph
+            shelf[key] = self._new(images) if known is None or not known.facts["live"] else _renewed(known)
+            shelf[key].facts["versions"] = versions
         return shelf[key]
+
+    def _new(self, images: Tensor) -> Graph:
+        graph = capture(self.net, self.logits, images)
+        graph.facts["nonlinear"] = nonlinear(graph, images)
+        state = [*self.net.parameters(), *self.net.buffers()]
+        graph.facts["state"] = state  # while they live, ids are their own
+        graph.facts["live"] = _is_live(graph, state)
+        graph.facts["renewed"] = False
+        return graph
+
+
+def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
+    """Whether every constant is the network's own memory, so that weights written to are seen by the graph."""
+    if graph.facts["numbers"]:
+        return False
+    own = {_memory(value) for value in state}
+    held = (value for step in graph.steps for value in tree_leaves((step.args, step.kwargs)))
+    return all(_memory(value) in own for value in held if isinstance(value, Tensor))
+
+
+def _renewed(graph: Graph) -> Graph:
+    """The same steps on weights that were written to: what was found out about the old ones is forgotten."""
+    kept = {name: graph.facts[name] for name in ("nonlinear", "state", "live")}
+    return Graph(graph.steps, graph.layers, kept | {"renewed": True})
 
 
 def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:

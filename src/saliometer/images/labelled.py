@@ -20,9 +20,9 @@ class Data:
     """Labelled pictures of 8 bits, all of one size."""
 
     name: str  # what rows and cards call it
-    train: Tensor  # (N, 3, H, W) uint8
+    train: Tensor  # (N, 3, S, S) uint8
     train_labels: Tensor  # (N,) int64, 0 to K-1
-    test: Tensor  # (M, 3, H, W) uint8
+    test: Tensor  # (M, 3, S, S) uint8
     test_labels: Tensor  # (M,) int64
     classes: tuple[str, ...]  # K names
     resized: int = 0  # the shorter side before the middle was cut out; 0 where pictures are as they were
@@ -31,9 +31,10 @@ class Data:
     def __post_init__(self) -> None:
         checked_labels(self.train_labels, self.test_labels, self.classes, self.name)
         for part, labels in ((self.train, self.train_labels), (self.test, self.test_labels)):
-            if part.dtype != torch.uint8 or part.ndim != 4 or part.shape[1] != 3 or len(part) != len(labels):
+            shaped = part.ndim == 4 and part.shape[1] == 3 and part.shape[2] == part.shape[3]
+            if part.dtype != torch.uint8 or not shaped or len(part) != len(labels):
                 came = f"{part.dtype} of shape {tuple(part.shape)} with {len(labels)} labels"
-                raise ValueError(f"data '{self.name}': {came} came, wanted uint8 (N, 3, H, W) and N labels")
+                raise ValueError(f"data '{self.name}': {came} came, wanted uint8 (N, 3, S, S) and N labels")
         if self.train.shape[1:] != self.test.shape[1:]:
             sizes = f"{tuple(self.train.shape[2:])} and {tuple(self.test.shape[2:])}"
             raise ValueError(f"data '{self.name}': its two parts are of {sizes} pixels, wanted the same")

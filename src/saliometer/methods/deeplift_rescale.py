@@ -10,7 +10,7 @@ from saliometer.registry import method
 from saliometer.types import Asking, Batch, Model, Walk
 
 
-@method(rules=RESCALE, passes=2, unit="contribution")
+@method(rules=RESCALE, passes=2, unit="contribution", multiplier="baseline")
 def deeplift_rescale(model: Model, batch: Batch, *, baseline: str = "zero") -> Asking:
     """The score's difference to that of a baseline, handed back in proportion to every unit's own difference."""
     start = filled(model, batch.images, baseline, references=batch.references, seeds=batch.seeds)

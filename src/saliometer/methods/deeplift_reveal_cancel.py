@@ -242,7 +242,7 @@ def _after_convolution(graph: Graph, step: Step) -> bool:
 MODES = {"all": _nowhere, "genomics": _after_convolution}
 
 
-@method(rules=rules(Parts(), _nowhere), passes=6, unit="contribution")
+@method(rules=rules(Parts(), _nowhere), passes=6, unit="contribution", multiplier="baseline")
 def deeplift_reveal_cancel(model: Model, batch: Batch, *, baseline: str = "zero", mode: str = "all") -> Asking:
     """DeepLIFT with what raises and lowers the score kept apart; mode=genomics: Rescale behind convolutions."""
     rescaled = MODES[one_of("mode", mode, MODES)]

@@ -11,7 +11,7 @@ from saliometer.types import Asking, Batch, Gradients, Model, unaltered
 CLOSE = 1e-9  # of the whole way: near enough to the goal of a step
 
 
-@method(quick={"steps": 5}, passes=200, budget="steps", unit="contribution")
+@method(quick={"steps": 5}, passes=200, budget="steps", unit="contribution", multiplier="baseline")
 def guided_ig(
     model: Model,
     batch: Batch,

@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Explained, Gradients, Model, Scores, unaltered
 
 
-@method(unit="contribution")
+@method(unit="contribution", multiplier="input")
 def input_x_gradient(model: Model, batch: Batch, *, output: str = "logit") -> Asking:
     """The input times the gradient there; sums to the score on networks without biases."""
     one_of("output", output, OUTPUTS)

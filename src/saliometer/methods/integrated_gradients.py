@@ -10,7 +10,7 @@ from saliometer.types import Asking, Batch, Model
 MOST = 400  # points that an adaptive run goes up to
 
 
-@method(quick={"steps": 4}, passes=50, budget="steps", unit="contribution")
+@method(quick={"steps": 4}, passes=50, budget="steps", unit="contribution", multiplier="baseline")
 def integrated_gradients(
     model: Model,
     batch: Batch,

@@ -5,7 +5,7 @@ from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-@method(rules=table(alpha_beta(2, 1), keep), passes=4, unit="contribution")
+@method(rules=table(alpha_beta(2, 1), keep), passes=4, unit="contribution", multiplier="input")
 def lrp_alpha_beta(model: Model, batch: Batch, *, alpha: float = 2.0, beta: float = 1.0, bias: str = "split") -> Asking:
     """Alpha of a unit's relevance to what speaks for it, minus beta to what speaks against it; alpha - beta is 1."""
     one_of("bias", bias, BIASES)

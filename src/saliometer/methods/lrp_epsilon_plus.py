@@ -7,7 +7,7 @@ from saliometer.types import Asking, Batch, Model
 PLUS = alpha_beta(1, 0)
 
 
-@method(rules=table(layered(PLUS, PLUS, z(1e-6)), keep), passes=3, usual=False, unit="contribution")
+@method(rules=table(layered(PLUS, PLUS, z(1e-6)), keep), passes=3, usual=False, unit="contribution", multiplier="input")
 def lrp_epsilon_plus(model: Model, batch: Batch, *, epsilon: float = 1e-6) -> Asking:
     """Alpha-1-beta-0 in convolutions, epsilon in dense layers (zennit's EpsilonPlus)."""
     if epsilon < 0:

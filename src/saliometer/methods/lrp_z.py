@@ -7,7 +7,7 @@ from saliometer.types import Asking, Batch, Model
 RULES = table(z(), z())
 
 
-@method(rules=RULES, passes=2, usual=False, unit="contribution")
+@method(rules=RULES, passes=2, usual=False, unit="contribution", multiplier="input")
 def lrp_z(model: Model, batch: Batch) -> Asking:
     """Relevance in proportion to each input's part of every sum; equals input x gradient on ReLU networks."""
     return (yield from relevances(batch, RULES))

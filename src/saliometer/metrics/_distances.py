@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from saliometer.metrics._correlation import mean_ranks
+from saliometer.correlation import mean_ranks
 
 
 def norms(maps: Tensor) -> Tensor:

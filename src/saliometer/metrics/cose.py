@@ -1,10 +1,13 @@
 """COSE: do maps stay when the prediction stays, and move when it moves (Daroya et al., 2023)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from saliometer.correlation import mean_ranks, pearson
 from saliometer.cose.ssim import global_ssim, ssim
-from saliometer.metrics._correlation import mean_ranks, pearson
 from saliometer.registry import metric, one_of
 from saliometer.types import Scored
 
@@ -12,8 +15,15 @@ MODES = ("default", "published", "equation")
 SIMILARITIES = ("ssim", "pearson", "spearman")
 
 
+def stage(params: Mapping[str, Any]) -> str:
+    """How maps are scaled, in a row's definition."""
+    published = params["mode"] == "published"
+    return f"{params['mode']}_{'by_family' if published else 'abs_sum_percentile'}"
+
+
 @metric(
     better="higher",
+    stage=stage,
     formula="2 c s ⁄ (c + s), c the mean SSIM of pairs that keep the prediction, s = 1 − that of pairs that change it",
     bounds=(0, 4 / 3),
     pairs=True,

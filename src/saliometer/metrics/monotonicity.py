@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from saliometer.correlation import pearson, spearman
 from saliometer.maps import minmax, ranks
-from saliometer.metrics._correlation import pearson, spearman
 from saliometer.metrics._curves import odds
 from saliometer.metrics._masked import blank, blank_odds, own_odds
 from saliometer.perturb import filled, masked

@@ -73,16 +73,20 @@ class Kept:
 
 def loop(
     net: nn.Module, batches: Batches, labels: Tensor, learning: Learning, epochs: int, seed: int, kept: Kept, *,
-    ended: Callable[[int, float], None] = lambda epoch, loss: None, watch: Watch = lambda share, text: None,
+    ended: Callable[[int, float], None] = lambda epoch, loss: None, enough: Callable[[], bool] = lambda: False,
+    watch: Watch = lambda share, text: None,
 ) -> float:  # fmt: skip
-    """Train `net` in place and return the last epoch's loss; `ended` is told of every epoch, counted from 1."""
+    """Train `net` in place and return the last epoch's loss.
+
+    `ended` is told of every epoch, counted from 1; it was the last one if `enough` says so.
+    """
     device, count = labels.device, len(labels)
     state: dict[str, Any] = {"net": net, "optimiser": learning.optimiser}
     state |= ({"schedule": learning.schedule} if learning.schedule is not None else {}) | kept.parts
     epoch, mean_loss = kept.resume(state, device)
     written = time.monotonic()
-    net.train()
-    while epoch < epochs:
+    while epoch < epochs and not (epoch and enough()):
+        net.train()
         total, done = torch.zeros((), device=device), count * epoch
         with scoped(seed, "dropout", epoch):  # which knows only the global generator
             for chosen, images in batches(epoch):
@@ -92,7 +96,6 @@ def loop(
         mean_loss = total.item() / count
         epoch += 1
         ended(epoch, mean_loss)
-        net.train()
         if epoch == epochs or time.monotonic() - written >= kept.every:
             kept.write(state, epoch, mean_loss)
             written = time.monotonic()

@@ -1,7 +1,7 @@
 """Trains a classifier on a fixed set of generated images, repeatably, and goes on where a killed run was."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -9,20 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saliometer.models._loop import Kept, Learning, loop
+from saliometer.models._recipe import Recipe as Recipe
 from saliometer.seeds import fork
 from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
 LOSSES = ("cross_entropy", "clipped")
 Altered = Callable[[Tensor, Tensor, Tensor, int], Tensor]  # images, their labels and numbers, epoch -> images
-
-
-@dataclass(frozen=True)
-class Recipe:
-    epochs: int
-    batch: int = 512
-    rate: float = 1e-3
-    loss: str = "cross_entropy"
 
 
 def clipped_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -40,12 +33,14 @@ def fit(
     seed: int,
     *,
     altered: Altered | None = None,
+    enough: Callable[[], bool] = lambda: False,
     checkpoint: Path | None = None,
     watch: Watch = lambda share, text: None,
 ) -> float:
     """Train `net` in place on images_of(0..n-1), `altered` where that is given, and return the last epoch's loss.
 
     The same images come again every epoch in an order drawn from (seed, epoch); the rate falls to 0 along a cosine.
+    Training ends early after an epoch of which `enough` says so.
     """
     count = len(labels)
     optimiser = torch.optim.Adam(net.parameters(), lr=recipe.rate)
@@ -59,7 +54,10 @@ def fit(
             yield chosen, altered(images, labels[chosen], chosen, epoch) if altered else images
 
     kept = Kept(checkpoint, {"recipe": asdict(recipe), "seed": seed})
-    return loop(net, batches, labels, Learning(optimiser, loss_of, schedule), recipe.epochs, seed, kept, watch=watch)
+    return loop(
+        net, batches, labels, Learning(optimiser, loss_of, schedule), recipe.epochs, seed, kept, enough=enough,
+        watch=watch,
+    )  # fmt: skip
 
 
 def _batches(images_of: Callable[[Tensor], Tensor], order: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:

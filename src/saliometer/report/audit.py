@@ -13,6 +13,7 @@ from saliometer.report import facts, pictures, words
 from saliometer.report.board import cells
 from saliometer.report.book import Book, Cost, Head, Method, Sample, Term
 from saliometer.report.figures import drawn
+from saliometer.sanity.summary import label
 
 NOTE = (
     "Means over images; fractions are times 100. Small print is the 95 % interval (10,000 resamples of the images, the "
@@ -106,11 +107,12 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
         if method in column.methods:
             values[place] = column.values[:, column.methods.index(method)]
     known = column.metric in registry.metrics  # a residual is none
+    kind = judgement.kind_of(column.metric)
+    several = label(column.metric, column.definition) if kind == judgement.RANDOMISATION else ""
     return Head(
-        column.metric, column.definition, column.better, judgement.kind_of(column.metric),
-        judgement.is_share(column.metric),
+        column.metric, column.definition, column.better, kind, judgement.is_share(column.metric),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
-        words=registry.metrics[column.metric].summary if known else "", values=values,
+        label=several, words=registry.metrics[column.metric].summary if known else "", values=values,
     )  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def _terms(judged: Judged) -> list[Term]:
             continue
         entry = registry.metrics[column.metric]
         constant, zero, single = entry.facts.degenerate
-        better = f" {entry.facts.better.capitalize()} is better." if entry.facts.better else ""
+        better = f" {column.better.capitalize()} is better." if column.better else ""
         text = (
             f"{words.plain(entry.summary)}{better} A constant map: {constant}. One of zeros: {zero}. "
             f"One pixel: {single}. NaN: invalid."

@@ -131,6 +131,7 @@ class Book:
     banner: str = ""  # what must be known before anything else
     lost: Sequence[str] = ()  # methods without a score
     figures: Sequence[Any] = ()  # figures.Drawn
+    figures_first: bool = False  # pictures before the scoreboard
     claims: Sequence[Mapping[str, Any]] = ()
     compared: Any = None  # against.Compared
     costs: Sequence[Cost] = ()

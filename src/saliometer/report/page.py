@@ -49,6 +49,8 @@ def book_of(run: Run) -> "Book":
     kind = run.manifest["request"].get("kind")
     if kind == "identify":
         raise ValueError(f"'{run.folder}' is a run of identify, which has no page: `saliometer show` prints its table")
+    if kind == "sanity":
+        raise ValueError(f"'{run.folder}' is part of a study: its page is that of '{run.folder.parent}'")
     return audit.book(run) if kind == "audit" else bench.book(run)
 
 

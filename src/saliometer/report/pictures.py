@@ -104,9 +104,10 @@ def _small(path: Path, shown: Sequence[int]) -> Bytes | None:
     if not path.is_file():
         return None
     maps = _read(path)["maps"][list(shown)].astype(np.float32)
-    side = min(SIDE, maps.shape[-1])
-    small = [np.asarray(Image.fromarray(one).resize((side, side), Image.Resampling.BOX)) for one in maps]
-    array = np.stack(small) if small else np.zeros((0, side, side), np.float32)
+    share = min(1.0, SIDE / max(maps.shape[1:]))
+    height, width = (max(1, round(share * side)) for side in maps.shape[1:])
+    small = [np.asarray(Image.fromarray(one).resize((width, height), Image.Resampling.BOX)) for one in maps]
+    array = np.stack(small) if small else np.zeros((0, height, width), np.float32)
     most = np.abs(array).max((1, 2), keepdims=True, initial=0)
     found: Bytes = np.rint(127 * array / np.where(most > 0, most, 1)).astype(np.int8)
     return found

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from saliometer.engine.run import Run, opened
-from saliometer.report import audit, study_cose, study_smerf
+from saliometer.report import audit, study_cose, study_smerf, study_yona
 from saliometer.report.book import Book
 from saliometer.report.figures import drawn
-from saliometer.studies import zhang
+from saliometer.studies import yona, zhang
 from saliometer.studies._cose_study import Study as CoseStudy
 from saliometer.studies._opened import opened as opened_study
 from saliometer.studies.zhang import Study
@@ -19,9 +19,11 @@ TELLING = (23, 9, 25, 1, 2, 24)  # claims that the paper's conclusions rest on, 
 
 def book(folder: Path) -> Book:
     study = opened_study(folder)
-    if isinstance(study, Study):
-        return of_study(study)
-    return study_cose.book(study) if isinstance(study, CoseStudy) else study_smerf.book(study)
+    if isinstance(study, yona.Study):
+        return study_yona.book(study)
+    if isinstance(study, CoseStudy):
+        return study_cose.book(study)
+    return of_study(study) if isinstance(study, Study) else study_smerf.book(study)
 
 
 def of_study(study: Study) -> Book:

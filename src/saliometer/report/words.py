@@ -47,6 +47,7 @@ CONTROLS = {
     "fake_cam": "marks everything but one corner",
     "centre": "a bump in the middle of the image; never sees the model",
     "all_ones": "the whole image as its own map",
+    "input": "the image itself; never sees the model",
 }
 
 TARGETS = {

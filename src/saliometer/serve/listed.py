@@ -112,6 +112,8 @@ def _settings(request: Mapping[str, Any]) -> str:
 
 
 def _images(request: Mapping[str, Any]) -> str:
+    if "per_bucket" not in request:
+        return ""  # part of a study, which says it
     limit = f", at most {request['limit']} a setting" if request.get("limit") else ""
     return f"{request['per_bucket']} of each bucket{limit}"
 

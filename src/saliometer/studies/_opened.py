@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from saliometer.registry import one_of
-from saliometer.studies import _cose_study, _smerf_study, zhang
+from saliometer.studies import _cose_study, _smerf_study, yona, zhang
 
-Study = _cose_study.Study | _smerf_study.Study | zhang.Study
+Study = _cose_study.Study | _smerf_study.Study | zhang.Study | yona.Study
 OPENED: dict[str, Callable[[Path], Study]] = {
-    "cose": _cose_study.opened, "smerf": _smerf_study.opened, "zhang": zhang.opened
+    "cose": _cose_study.opened, "smerf": _smerf_study.opened, "zhang": zhang.opened, "yona": yona.opened,
 }  # fmt: skip
 
 

@@ -21,8 +21,8 @@ class Line:
     colour: str = ""  # one of INKS in turn, unless given
 
 
-def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str = "") -> Chart:
-    """`across` and `up` name the axes."""
+def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str = "", lowest: int = 0) -> Chart:
+    """`across` and `up` name the axes; `up` starts at `lowest`."""
     entries = [*(line.name for line in lines), *[PAPER] * any(line.paper for line in lines)]
     tops = {narrow: 14 + LINE * lines_of(entries, 300 if narrow else 1000) for narrow in (False, True)}
     numbers = [x for line in lines for x in line.points]
@@ -34,7 +34,7 @@ def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str 
             "type": "value", "name": across, "nameLocation": "middle", "nameGap": 26, "min": min(numbers),
             "max": max(numbers), "splitLine": {"show": False},
         },
-        "yAxis": {"type": "value", "name": up, "nameLocation": "middle", "nameGap": 32, "min": 0, "max": 100},
+        "yAxis": {"type": "value", "name": up, "nameLocation": "middle", "nameGap": 32, "min": lowest, "max": 100},
         "series": [one for place, line in enumerate(lines) for one in _drawn(place, line)],
         "media": [
             {"query": {"maxWidth": NARROW}, "option": {"grid": {"top": tops[True]}}},

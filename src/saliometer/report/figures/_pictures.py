@@ -72,7 +72,9 @@ def scenes(view: View, setting: str, methods: Sequence[str]) -> list[Scene]:
             target=int(scene["targets"][place]),
             roles=frozenset(scene["roles"][place].tolist()),
             image=image_uri(scene["images"][place]),
-            outlines=outlines(scene["boxes"][place].tolist(), scene["roles"][place].tolist()),
+            outlines=outlines(
+                scene["boxes"][place].tolist(), scene["roles"][place].tolist(), scene["images"].shape[1:3]
+            ),
             maps=tuple(
                 Map(
                     method,
@@ -132,11 +134,11 @@ def _png(picture: Image.Image) -> str:
     return _uri("image/png", file.getvalue())
 
 
-def outlines(boxes: Sequence[Sequence[int]], roles: Sequence[int]) -> str:
-    """Just outside each object's box, so that nothing of it is hidden."""
+def outlines(boxes: Sequence[Sequence[int]], roles: Sequence[int], size: Sequence[int] = (64, 64)) -> str:
+    """Just outside each object's box, so that nothing of it is hidden; `size` is that of the image, rows first."""
     there = [(box, role) for box, role in zip(boxes, roles, strict=True) if role in STROKES]
     drawn = "".join(_outline(box, STROKES[role]) for box, role in there)
-    text = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" fill="none">{drawn}</svg>'
+    text = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[1]} {size[0]}" fill="none">{drawn}</svg>'
     return _uri("image/svg+xml", text.encode())
 
 

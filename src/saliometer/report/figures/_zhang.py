@@ -71,12 +71,17 @@ def chart(
     title: str = "",
     across: int = 3,
     bounds: tuple[float, float] | None = None,
+    edges: tuple[float, float] = (9.5, 25),
 ) -> Chart:
-    """A panel for each metric, `across` in a row; `lanes` by condition, all axes within `bounds` where given."""
+    """A panel for each metric, `across` in a row; `lanes` by condition, all axes within `bounds` where given.
+
+    `edges` are the room for names at the side, in percent, on a page and on a phone.
+    """
     shown = [*methods, *(floor for floor in FLOORS if any(value.method == floor for value in values))]
     metrics = list(dict.fromkeys(value.metric for value in values))
     side, legend = _Side(shown, list(lanes)), _legend(values, lanes)
-    wide, narrow = (_layout(len(metrics), some, side.height, bool(legend)) for some in (across, 2))
+    wide = _layout(len(metrics), across, side.height, bool(legend), (edges[0], 12))
+    narrow = _layout(len(metrics), 2, side.height, bool(legend), (edges[1], 11))
     option: dict[str, Any] = {
         "legend": {"top": 0, "left": "center", "data": legend, "itemWidth": 14, "itemGap": 12},
         "tooltip": {"trigger": "item", "formatter": "{b}"},
@@ -93,9 +98,11 @@ def chart(
     return Chart(option, [asdict(value) for value in values], label, _height(wide["grid"]), title)
 
 
-def _layout(count: int, across: int, height: int, legend: bool) -> dict[str, list[dict[str, Any]]]:
+def _layout(
+    count: int, across: int, height: int, legend: bool, names: tuple[float, int]
+) -> dict[str, list[dict[str, Any]]]:
     """Where panels stand, in percent of the width and in pixels, and which of them have names at their side."""
-    edge, font = (9.5, 12) if across > 2 else (25, 11)
+    edge, font = names
     gap, right, top = 3.5, 1.5, HEAD + LEGEND * legend
     pitch = (100 - edge - right + gap) / across
     grids = [

@@ -26,8 +26,12 @@ def spearman(one: Tensor, other: Tensor) -> Tensor:
 
 def mean_ranks(values: Tensor) -> Tensor:
     """(N, K) float64, 0 for the lowest."""
-    values = values.contiguous()
-    ordered = values.sort(1).values
-    below = torch.searchsorted(ordered, values)
-    upto = torch.searchsorted(ordered, values, right=True)
-    return (below + upto - 1).double() / 2
+    ordered, order = values.contiguous().sort(1)
+    count = values.shape[1]
+    places = torch.arange(count, device=values.device)
+    new = torch.ones_like(ordered, dtype=torch.bool)  # where a run of equal values begins, and where one ends
+    torch.ne(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    ends = torch.cat((new[:, 1:], new[:, :1]), 1)
+    first = places.where(new, 0).cummax(1).values
+    last = places.where(ends, count).flip(1).cummin(1).values.flip(1)
+    return torch.empty_like(values, dtype=torch.float64).scatter_(1, order, (first + last).double() / 2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from saliometer.metrics._correlation import mean_ranks, pearson, spearman
+from saliometer.correlation import mean_ranks, pearson, spearman
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(pearson, stats.pearsonr), (spearman, stats.spearmanr)])

@@ -1,0 +1,139 @@
+"""The causal checks' labellings: a task's images and what decides there, and the gates before any map is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saliometer import registry
+from saliometer.engine.device import exact
+from saliometer.registry import Spec, one_of
+from saliometer.sanity.gates import Gate, accuracy_gate, chance_gate, erasure_gates
+from saliometer.seeds import fork
+from saliometer.tasks import digits, half_digits, pairs, shape_digits
+from saliometer.tasks._bank import Bank, bank
+from saliometer.types import PRIMARY, SECONDARY, Model, Samples
+
+TASKS = {"digits": digits, "half_digits": half_digits, "shape_digits": shape_digits, "pairs": pairs}
+ENLARGED = 112  # pixels of a pair's tile, for networks of ImageNet
+IMAGENET = ("efficientnet_lite0", "torchvision:resnet18")
+LOOKED_AT = 1024  # images at a time
+TESTED = 2000  # images that accuracy is measured on
+BARS = {"digits": 0.985, "half_digits": 0.99, "shape_digits": 0.985}
+RESNET, PHOTOGRAPHS, TILES = (0.74, 0.80), 0.60, 0.95  # of pairs: the paper's network, others, and tiles of digits
+
+
+@dataclass(frozen=True)
+class Causal:
+    """One labelling of one task's images; `seed` is that of the images, `side` enlarges a pair's tiles."""
+
+    task: str
+    setting: str
+    source: str = "sklearn"
+    seed: int = 0
+    side: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("causal task", self.task, TASKS)
+        one_of(f"setting of {self.task}", self.setting, registry.tasks[self.task].facts.settings)
+        if self.side and self.task != "pairs":
+            raise ValueError(f"task '{self.task}' has no choice of side: leave out side={self.side}")
+
+    @property
+    def classes(self) -> int:
+        return registry.tasks[self.task].classes(self.setting)
+
+    @property
+    def name(self) -> str:
+        """As rows print it: `shape(source=sklearn)`."""
+        params: dict[str, Any] = {"source": self.bank("test").name} | ({"side": self.side} if self.side else {})
+        return str(Spec(self.setting, tuple(sorted(params.items()))))
+
+    def bank(self, split: str, device: str = "cpu") -> Bank:
+        return bank(self.source, split, device)
+
+    def samples(
+        self, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu", **more: int
+    ) -> Samples:
+        """Pixels in [0, 1]; `more` is what else the task takes, such as jitter."""
+        which = self._which(split, count, start, device)
+        made: Samples = registry.tasks[self.task].function(self.setting, **which, **more)
+        return made
+
+    def erased(self, role: int, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu") -> Tensor:
+        """The same images without what decides (PRIMARY) or what distracts (SECONDARY)."""
+        without: Tensor = TASKS[self.task].erased(self.setting, role, **self._which(split, count, start, device))
+        return without
+
+    def _which(self, split: str, count: int, start: int, device: str) -> dict[str, Any]:
+        which: dict[str, Any] = {"split": split, "count": count, "start": start, "device": device}
+        which |= {"source": self.source, "seed": self.seed}
+        return which | ({"side": self.side} if self.task == "pairs" else {})
+
+    def held_out(self) -> "Causal":
+        """Test images that no map is made of."""
+        return replace(self, seed=fork("held out", self.seed))
+
+    def told(self) -> dict[str, Any]:
+        """What a card says of it."""
+        held = self.bank("train")
+        return {
+            "task": TASKS[self.task].VERSION, "setting": self.setting, "source": held.name, "image_seed": self.seed,
+            "side": self.side, "pictures": len(held.labels), "pictures_sha256": held.digest,
+        }  # fmt: skip
+
+
+def inputs(samples: Samples, model: Model) -> Samples:
+    """The samples as a model takes them."""
+    return replace(samples, batch=replace(samples.batch, images=scaled(samples.batch.images, model)))
+
+
+def scaled(pixels: Tensor, model: Model) -> Tensor:
+    if model.mean == (0.0,) and model.std == (1.0,):
+        return pixels
+    mean, std = (model.channels(pixels, values) for values in (model.mean, model.std))
+    return (pixels - mean) / std
+
+
+@torch.no_grad()
+def right(model: Model, pixels: Tensor, labels: Tensor) -> Tensor:
+    """(N,) bool: which images a model classifies as they are labelled."""
+    with exact():
+        parts = [model.logits(scaled(part, model)).argmax(1) for part in pixels.split(LOOKED_AT)]
+    return torch.cat(parts) == labels
+
+
+def bar(causal: Causal, arch: str, converged: bool = True) -> tuple[float, float]:
+    """The least and the most accuracy that is asked of a network; most is 1 where training was not ended early."""
+    if causal.task != "pairs":
+        return BARS[causal.task], 1.0
+    if Spec.parse(arch).name == "torchvision:resnet18":
+        return RESNET[0], 1.0 if converged else RESNET[1]
+    return (TILES if causal.bank("test").pixels.shape[1] == 1 else PHOTOGRAPHS), 1.0
+
+
+def gates(
+    causal: Causal, models: Sequence[Model], untrained: Sequence[Model], arch: str, *, count: int = TESTED,
+    converged: bool = True, device: str = "cpu",
+) -> list[Gate]:  # fmt: skip
+    """Every gate of one labelling, on test images that no map is made of; not `converged`: training was ended early."""
+    held = causal.held_out()
+    samples = held.samples("test", count, device=device)
+    pixels, labels = samples.batch.images, samples.labels
+    whole = [right(model, pixels, labels) for model in models]
+    chance = [right(model, pixels, labels) for model in untrained]
+    found = [accuracy_gate(_shares(whole), *bar(causal, arch, converged))]
+    found += [chance_gate(_shares(chance), causal.classes)] if chance else []
+    there = {role: samples.region(role, "ink").flatten(1).any(1) for role in (PRIMARY, SECONDARY)}
+    without: dict[int, list[float]] = {}
+    for role, some in there.items():
+        bare = held.erased(role, "test", count, device=device)[some]
+        without[role] = _shares([right(model, bare, labels[some]) for model in models]) if len(bare) else []
+    unchanged = _shares([one[there[SECONDARY]] for one in whole]) if without[SECONDARY] else []
+    return found + erasure_gates(unchanged, without[PRIMARY], without[SECONDARY], causal.classes)
+
+
+def _shares(right: Sequence[Tensor]) -> list[float]:
+    return torch.stack([one.double().mean() for one in right]).tolist() if right else []

@@ -1,0 +1,38 @@
+"""Numbers of the causal study in panels: methods down the side, a panel for each task or measure."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from saliometer.judgement import FLOORS
+from saliometer.report.figures import Chart, _zhang
+from saliometer.studies._claims import MissingError
+from saliometer.studies._zhang_tables import Value
+from saliometer.summary import Estimate
+
+if TYPE_CHECKING:
+    from saliometer.studies._yona_evidence import Evidence
+
+EDGES = (17.0, 38.0)
+Found = tuple[str, str, Callable[[str], Estimate]]  # panel, lane, a method's number
+
+
+def panels(
+    e: "Evidence", found: Iterable[Found], lanes: dict[str, _zhang.Lane], label: str, **how: object
+) -> Chart | None:
+    """None where the run holds none of it."""
+    values = []
+    for panel, lane, number in found:
+        for method in (*e.methods, *e.controls):
+            try:
+                one = number(method)
+            except MissingError:
+                continue
+            values.append(Value("", lane, method, panel, one.value, one.low, one.high, None))
+    if not values:
+        return None
+    methods = [*e.methods, *(name for name in e.controls if name not in FLOORS)]
+    return _zhang.chart(values, methods, lanes, label=label, edges=EDGES, **how)  # type: ignore[arg-type]
+
+
+def point(value: float) -> Estimate:
+    return Estimate(value, value, value)

@@ -1,0 +1,196 @@
+"""The original check on the study's own models: layers drawn anew in cascades and alone (sanity.md 1 and 3.7)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saliometer import results
+from saliometer.engine.answer import Answers
+from saliometer.engine.resolve import one_method
+from saliometer.engine.run import Run, Unit
+from saliometer.engine.score import Failure, attributions
+from saliometer.files import put
+from saliometer.registry import Spec
+from saliometer.sanity import controls
+from saliometer.sanity.layers import Layer, layers_in_order
+from saliometer.sanity.randomise import Weights
+from saliometer.sanity.similarity import similarity
+from saliometer.seeds import fork, normal
+from saliometer.studies._yona_evidence import CONTROLS
+from saliometer.studies._yona_measure import SECONDARY
+from saliometer.studies._yona_parts import CHEAP, passes, pending, run_size
+from saliometer.studies._yona_rows import Rows, model
+from saliometer.types import Batch, Model, Watch
+
+SHAKEN = 0.1  # of an image's range: the noise of smooth MPRT
+BINS = 100  # of efficient MPRT's histogram
+BESIDE = ("edge", "fresh_noise")  # the controls that are shown where they land
+State = frozenset[int]  # the layers that are drawn anew
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of the classical check is run."""
+
+    models: int
+    images: int
+    draws: int
+    smooth: int  # noisy copies of an image
+
+
+def stages(count: int) -> dict[tuple[str, int], State]:
+    """(order, stage from 1) -> layers; 0 is the layer next to the image."""
+    found = {}
+    for stage in range(1, count + 1):
+        found["top_down", stage] = frozenset(range(count - stage, count))
+        found["bottom_up", stage] = frozenset(range(stage))
+        found["independent", stage] = frozenset([count - stage])
+    return found
+
+
+def newest(order: str, stage: int, layers: Sequence[Layer]) -> str:
+    """The layer that a stage draws anew beside those before it."""
+    return layers[stage - 1 if order == "bottom_up" else len(layers) - stage].name
+
+
+def measure_curves(
+    run: Run, task: str, models: Sequence[Model], batch: Batch, labels: Sequence[str], extent: Extent, seed: int,
+    device: torch.device, timed: Callable[[str], Any], watch: Watch,
+) -> None:  # fmt: skip
+    """Every method on the same states; what is there is not run again."""
+    unit = Unit(task, 0, extent.images)
+    todo = pending(run, unit, labels)
+    if not todo:
+        return
+    with timed(f"curves {task}: {', '.join(todo)}"):
+        some = batch[: extent.images]
+        rows = {label: Rows(label) for label in todo}
+        failed: dict[str, Failure] = {}
+        for number, one in enumerate(models[: extent.models]):
+            watch(number / extent.models, f"classical curves of {task}, model {number + 1} of {extent.models}")
+            asked = [label for label in todo if label not in failed]
+            failed |= _curves(rows, task, number, one, some, asked, extent, seed, device)
+    for label, failure in failed.items():
+        put(run.failure(unit, label), failure.traceback.encode())
+    for label in todo:
+        if label not in failed:
+            run.failure(unit, label).unlink(missing_ok=True)
+            results.write(run.part(unit, label), [rows[label].table()])
+
+
+def _curves(
+    rows: Mapping[str, Rows], task: str, number: int, one: Model, batch: Batch, labels: Sequence[str], extent: Extent,
+    seed: int, device: torch.device,
+) -> dict[str, Failure]:  # fmt: skip
+    """One trained model: all states, each explained once by all methods."""
+    layers = layers_in_order(one.net, batch.images[:1], by="layer")
+    every = stages(len(layers))
+    who = model(task, number)
+    seen = _Seen(one, batch, labels, who, device)
+    whole = seen.maps("")
+    failed = {label: maps for label, maps in whole.items() if isinstance(maps, Failure)}
+    known = {label: maps for label, maps in whole.items() if isinstance(maps, Tensor)}
+    measures = [similarity(name, batch.images.shape) for name in SECONDARY]
+    read = {(label, m.name): m.read(maps) for label, maps in known.items() for m in measures}
+    shaken = _Shaken(seen, extent.smooth, seed)
+    calm = shaken.maps()
+    alike: dict[tuple[str, str, str], dict[State, list[Tensor]]] = {}  # label, measure, variant -> by state
+    entropies: dict[str, list[Tensor]] = {}
+    full = every["top_down", len(layers)]
+    with Weights(one.net, layers, seed=fork("classical", seed, task, number)) as weights:
+        for draw in range(extent.draws):
+            for state in dict.fromkeys(every.values()):
+                weights.become(state, draw)
+                for label, maps in seen.maps(f"{sorted(state)} {draw}").items():
+                    if not isinstance(maps, Tensor) or label not in known:
+                        failed |= {label: maps} if isinstance(maps, Failure) else {}
+                        continue
+                    for m in measures:
+                        value = m.compare(read[label, m.name], m.read(maps)).nanmean()
+                        alike.setdefault((label, m.name, "plain"), {}).setdefault(state, []).append(value)
+                    if state == full:
+                        entropies.setdefault(label, []).append(complexity_gain(known[label], maps).nanmean())
+                if state in (every["bottom_up", stage] for stage in range(1, len(layers) + 1)):
+                    for label, maps in shaken.maps().items():
+                        value = measures[0].compare(measures[0].read(calm[label]), measures[0].read(maps)).nanmean()
+                        alike.setdefault((label, measures[0].name, "smooth"), {}).setdefault(state, []).append(value)
+    for (label, measure, variant), by_state in alike.items():
+        for (order, stage), state in every.items():
+            if state in by_state and (variant == "plain" or order == "bottom_up"):
+                condition = str(Spec(order, (("layer", newest(order, stage, layers)), ("stage", stage))))
+                value = float(torch.stack(by_state[state]).mean())
+                rows[label].add(task, who, measure, value, definition=variant, condition=condition)
+    for label, values in entropies.items():
+        rows[label].add(task, who, "efficient", float(torch.stack(values).mean()))
+    return failed
+
+
+class _Seen:
+    """A model as it is now, and all methods' maps of the same images, each explaining its own prediction."""
+
+    def __init__(self, one: Model, batch: Batch, labels: Sequence[str], who: str, device: torch.device) -> None:
+        self.model, self.batch, self.who, self.device = one, batch, who, device
+        self.methods = [one_method(label) for label in labels if label not in CONTROLS]
+        self.controls = [label for label in labels if label in CONTROLS]
+
+    def maps(self, state: str) -> dict[str, Tensor | Failure]:
+        found: dict[str, Tensor | Failure] = dict(self.explained(self.methods, self.batch))
+        size = (self.batch.images.shape[2], self.batch.images.shape[3])
+        for name in self.controls:
+            if name == "fresh_noise":
+                found[name] = controls.fresh_noise(self.batch.seeds, f"{self.who} {state}", size)
+            else:
+                found |= self.explained([one_method(name)], self.batch)
+        return found
+
+    def explained(self, methods: Sequence[Any], batch: Batch) -> dict[str, Tensor | Failure]:
+        answers = Answers(self.model, self.device, run_size(self.device))
+        given = attributions(methods, answers, replace(batch, targets=answers.predicted(batch.images)))
+        return {label: one if isinstance(one, Failure) else one.maps for label, one in given.items()}
+
+
+class _Shaken:
+    """Smooth MPRT: maps averaged over noisy copies of the images, the last one clean; methods of few passes only."""
+
+    def __init__(self, seen: _Seen, copies: int, seed: int) -> None:
+        self.seen, self.copies = seen, copies
+        self.methods = [one for one in seen.methods if passes(one.label) <= CHEAP] if copies else []
+        images = seen.batch.images
+        reach = images.amax((1, 2, 3), keepdim=True) - images.amin((1, 2, 3), keepdim=True)
+        noisy = [
+            images + SHAKEN * reach * normal(seen.batch.seeds, f"smooth {seed} {copy}", like=images)
+            for copy in range(copies - 1)
+        ]
+        self.images = torch.cat([*noisy, images]) if copies else images
+
+    def maps(self) -> dict[str, Tensor]:
+        if not self.methods:
+            return {}
+        batch = Batch(
+            self.images, self.seen.batch.targets.repeat(self.copies), self.seen.batch.seeds.repeat(self.copies)
+        )
+        found = self.seen.explained(self.methods, batch)
+        return {
+            label: maps.unflatten(0, (self.copies, -1)).mean(0)
+            for label, maps in found.items()
+            if isinstance(maps, Tensor)
+        }
+
+
+def complexity_gain(whole: Tensor, random: Tensor) -> Tensor:
+    """(N,) efficient MPRT: how much more entropy a random model's map has, relative to the whole one's."""
+    before, after = entropy(whole), entropy(random)
+    return (after - before) / before.where(before > 0, torch.nan)
+
+
+def entropy(maps: Tensor) -> Tensor:
+    """(N,) float64: of a histogram of the values, channels summed, over each map's own range."""
+    flat = maps.sum(1).flatten(1).double()
+    low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)
+    places = ((flat - low) / (high - low).where(high > low, 1) * BINS).long().clamp(max=BINS - 1)
+    counts = torch.zeros(len(flat), BINS, dtype=torch.float64, device=flat.device)
+    shares = counts.scatter_add_(1, places, torch.ones_like(flat)) / flat.shape[1]
+    return -(shares * shares.clamp(min=1e-300).log()).sum(1)

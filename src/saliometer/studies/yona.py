@@ -1,0 +1,325 @@
+"""Sanity checks, done causally (Yona & Greenfeld, 2021; Adebayo et al., 2018), rerun: Figures 1-7 and 15 claims."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from saliometer import results
+from saliometer.engine import device as devices
+from saliometer.engine.causal_models import Training
+from saliometer.engine.run import Run, key
+from saliometer.engine.run import opened as open_run
+from saliometer.files import put
+from saliometer.models.fit import Recipe
+from saliometer.registry import one_of
+from saliometer.sanity.gates import Gate
+from saliometer.studies._claims import as_json, claims_markdown
+from saliometer.studies._yona_ablations import ablations, measure_ablations
+from saliometer.studies._yona_cast import Casting, Sizes, digits_scene, named_classes, pairs_scene, shapes_scene
+from saliometer.studies._yona_claims import CLAIMS
+from saliometer.studies._yona_classical import BESIDE, Extent, measure_curves
+from saliometer.studies._yona_evidence import CONTROLS, Evidence
+from saliometer.studies._yona_headline import sentences
+from saliometer.studies._yona_parts import Timings, areas, begun, measure_scene
+from saliometer.studies._yona_pictures import Pictures, pictures
+from saliometer.studies._yona_scenes import Scene
+from saliometer.studies._yona_tables import pages
+from saliometer.types import Watch
+
+METHODS = (  # of gradient type, the paper's two first
+    "gradient", "guided_backprop", "input_x_gradient", "integrated_gradients", "smooth_grad", "var_grad",
+    "ig_smooth_grad", "deconvnet", "grad_cam", "grad_cam_plus_plus", "layer_cam", "guided_grad_cam", "lrp_epsilon",
+    "lrp_alpha_beta", "deep_taylor", "deeplift_rescale",
+)  # fmt: skip
+TILE = 112  # pixels of a photograph, for networks of ImageNet
+MAPS, CURVES, ABLATIONS = "maps", "curves", "ablations"
+UNRUN = {
+    "target": "the class explained: label, fixed", "softmax": "probabilities in the place of logits",
+    "init": "PyTorch's initialisation", "norms": "batch norms of random models reset", "half": "the top half deleted",
+    "width": "networks of half the width",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the study is run."""
+
+    digits: Sizes
+    pairs: Sizes  # of digits, where there are no photographs
+    photos: Sizes
+    methods: Mapping[str, str]  # parameters, where they are not a method's own
+    beside: int  # images of secondary distances, AUROC and pointing
+    resamples: int
+    curves: Extent
+    ablations: tuple[str, ...]
+
+    def labels(self) -> list[str]:
+        return [f"{name}({self.methods[name]})" if name in self.methods else name for name in METHODS]
+
+
+def _sizes(seeds: int, draws: int, images: int, **training: Training) -> Sizes:
+    return Sizes(seeds, draws, images, training)
+
+
+def _digit_sizes(
+    seeds: int, draws: int, images: int, arch: str, many: int, by_heart: int, epochs: Mapping[str, int], batch: int,
+    rate: float,
+) -> Sizes:  # fmt: skip
+    """`epochs` by task; labels in disorder are learned by heart on `by_heart` images."""
+    made = {
+        task: Training(
+            arch, by_heart if task == "labels" else many, Recipe(some, batch, rate), shuffled=task == "labels"
+        )
+        for task, some in epochs.items()
+    }
+    return Sizes(seeds, draws, images, made)
+
+
+def _pair_sizes(seeds: int, draws: int, images: int, training: Training) -> Sizes:
+    return Sizes(seeds, draws, images, {"pairs": training, "pairs2": training})
+
+
+SCALES = {
+    "smoke": Scale(
+        _digit_sizes(
+            4, 4, 200, "digit_cnn(width=0.25)", 3000, 300, {"t": 3, "half": 1, "t1": 5, "t2": 5, "labels": 60}, 32, 3e-3
+        ),
+        _pair_sizes(4, 4, 100, Training("digit_cnn(width=0.25)", 2000, Recipe(4, 32, 3e-3))),
+        _pair_sizes(2, 4, 40, Training("efficientnet_lite0", 200, Recipe(1, 16, 3e-4))),
+        {
+            "integrated_gradients": "steps=8", "smooth_grad": "draws=5", "var_grad": "draws=5",
+            "ig_smooth_grad": "draws=2,steps=4",
+        },
+        40, 2000, Extent(2, 20, 1, 3), ("target", "softmax", "init"),
+    ),
+    "quick": Scale(
+        _digit_sizes(
+            10, 20, 1000, "digit_cnn", 20_000, 2000, {"t": 10, "half": 3, "t1": 12, "t2": 16, "labels": 100}, 128, 1e-3
+        ),
+        _pair_sizes(5, 20, 500, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
+        _pair_sizes(5, 20, 200, Training("efficientnet_lite0", 10_000, Recipe(3, 128, 3e-4))),
+        {
+            "integrated_gradients": "steps=16", "smooth_grad": "draws=16", "var_grad": "draws=16",
+            "ig_smooth_grad": "draws=4,steps=6",
+        },
+        200, 10_000, Extent(5, 100, 2, 8), ("target", "softmax", "init", "norms", "half"),
+    ),
+    "paper": Scale(
+        _digit_sizes(
+            10, 20, 1000, "digit_cnn", 60_000, 5000, {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100}, 50, 1e-4
+        ),
+        _pair_sizes(5, 20, 1000, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
+        _pair_sizes(5, 20, 1000, Training("torchvision:resnet18", 20_000, Recipe(20, 64, 1e-4), until=0.77)),
+        {},
+        1000, 10_000, Extent(10, 200, 5, 50), tuple(UNRUN),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What was run, as far as it is there."""
+
+    folder: Path
+    scale: str
+    told: Mapping[str, Any]  # what study.json says
+    runs: Mapping[str, Run]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        tables = [run.rows() for run in self.runs.values()]
+        beside = self.folder / "images.parquet"
+        tables += [results.read([beside])] if beside.is_file() else []
+        rows = pa.concat_tables([results.SCHEMA.empty_table(), *tables]).unify_dictionaries()
+        gates = {task: [Gate(**gate) for gate in some] for task, some in self.told.get("gates", {}).items()}
+        return Evidence(rows, gates)
+
+    @property
+    def unrun(self) -> list[tuple[str, str]]:
+        """Ablations that were left out, and why."""
+        return [(name, why) for name, why in self.told.get("unrun", {}).items()]
+
+    def pictures(self, scene: str) -> Pictures | None:
+        return pictures(self.runs[MAPS], scene) if MAPS in self.runs else None
+
+    def timings(self) -> dict[str, float]:
+        """Seconds by part."""
+        return Timings(self.folder / "timings.json").seconds
+
+    def claims(self) -> list[dict[str, Any]]:
+        return [claim.judged(self.evidence) for claim in CLAIMS]
+
+    def headline(self) -> list[str]:
+        return sentences(self.evidence)
+
+    def missed(self) -> list[str]:
+        """Gates that were missed, in words."""
+        return self.evidence.missed(self.evidence.gates)
+
+    def write(self) -> list[Path]:
+        """Tables and claims as files in the study's folder."""
+        written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
+        made = "\n\n".join(pages(self.evidence, self.unrun))
+        put(written[0], f"{made}\n\n**Claims**\n\n{claims_markdown(claims)}\n".encode())
+        put(written[1], (as_json(claims) + "\n").encode())
+        return written
+
+
+def reproduce(
+    folder: Path,
+    scale: str = "smoke",
+    *,
+    digits: str = "",
+    photos: str = "",
+    weights: Path | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+    watch: Watch = lambda share, text: None,
+) -> Study:
+    """Train, check the gates, explain, measure: every step goes on where it was.
+
+    `digits` is MNIST, a folder of npz files or a torchvision root as mnist:ROOT, else those of scikit-learn. `photos`
+    is a folder or zip of ten classes in the layout of TinyImageNet; without it pairs are made of digits. `weights` are
+    those of the network that is fine-tuned on photographs, where they are not found by its name.
+    """
+    chosen = SCALES[one_of("scale", scale, SCALES)]
+    if not digits and scale != "smoke":
+        raise ValueError(
+            f"scale '{scale}' wants more digits than scikit-learn has: give --digits, a folder with MNIST as npz "
+            "files, or mnist:ROOT for a torchvision root"
+        )
+    place, source = devices.find(device), digits or "sklearn"
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = {"study": "yona", "scale": scale, "digits": source, "photos": photos, "seed": seed}
+    _begin(folder, asked)
+    timed, steps = Timings(folder / "timings.json"), _Steps(watch)
+    casting = Casting(folder / "models", str(place), seed, steps.of("models"), timed)
+    plain = digits_scene(casting, source, chosen.digits)
+    scenes = {"digits": plain, "shapes": shapes_scene(casting, source, chosen.digits, plain.groups["t"].models)}
+    sizes, side = (chosen.photos, TILE) if photos else (chosen.pairs, 0)
+    scenes["pairs"] = pairs_scene(casting, photos or source, _weighted(sizes, weights), side)
+    if not photos:
+        say("No photographs were given: the pairs are of digits, and no network is pretrained on those.")
+    unrun = {UNRUN[name]: f"not part of scale {scale}" for name in UNRUN if name not in chosen.ablations}
+    changes = ablations(chosen.ablations, scenes, casting, source, chosen.digits, place)
+    if "norms" in chosen.ablations and not any("norms" in one.word for one in changes):
+        unrun[UNRUN["norms"]] = "the network of the pairs has no batch norms"
+    told = asked | {
+        "gates": {task: [asdict(gate) for gate in some] for task, some in casting.gates.items()},
+        "models": {group: [_card(card) for card in some] for group, some in casting.cards.items()}, "unrun": unrun,
+    }  # fmt: skip
+    put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
+    results.write(folder / "images.parquet", [areas(list(scenes.values())).table()])
+    for line in opened(folder).missed():
+        say(f"Gate missed: {line}. Every verdict of that task is undecided.")
+    fixed = {"seed": seed, "scale": _digest(chosen), "models": _digest([_marks(one) for one in scenes.values()])}
+    labels = [*chosen.labels(), *CONTROLS]
+    counts = {name: len(one.images) for name, one in scenes.items()}
+    run = begun(folder / MAPS, "sanity", counts, fixed, labels)
+    classes = named_classes(casting, source, photos or source)
+    how = {"beside": chosen.beside, "draws": chosen.resamples, "seed": seed}
+    for name, scene in scenes.items():
+        measure_scene(run, scene, labels, classes, how, place, timed, steps.of(name))
+    extent = chosen.curves
+    beside = [*chosen.labels(), *BESIDE]
+    run = begun(folder / CURVES, "sanity", dict.fromkeys(("t", "t1", "t2"), extent.images), fixed, beside)
+    for task, name in (("t", "digits"), ("t1", "shapes"), ("t2", "shapes")):
+        models, batch = scenes[name].groups[task].models, scenes[name].samples[task].batch
+        measure_curves(run, task, models, batch, beside, extent, seed, place, timed, steps.of(f"curves {task}"))
+    if changes:
+        counts = {one.name: len(scenes["digits"].images) for one in changes}
+        run = begun(
+            folder / ABLATIONS, "sanity", counts, fixed, list(dict.fromkeys(m for one in changes for m in one.methods))
+        )
+        measure_ablations(run, changes, chosen.resamples, seed, place, timed, steps.of(ABLATIONS))
+    watch(1.0, "done")
+    return opened(folder)
+
+
+SHARES = {  # of the time, roughly
+    "models": 0.4, "digits": 0.17, "shapes": 0.15, "pairs": 0.1, "curves t": 0.05, "curves t1": 0.04, "curves t2": 0.04,
+    "ablations": 0.05,
+}  # fmt: skip
+
+
+class _Steps:
+    """How far the whole is, from how far its steps are; it never goes back."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.most = watch, 0.0
+
+    def of(self, step: str) -> Watch:
+        before = sum(list(SHARES.values())[: list(SHARES).index(step)])
+
+        def told(share: float, text: str) -> None:
+            self.most = max(self.most, min(1.0, before + share * SHARES[step]))
+            self.watch(self.most, text)
+
+        return told
+
+
+def _begin(folder: Path, asked: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds another study, or this one asked otherwise."""
+    path = folder / "study.json"
+    if not path.is_file():
+        return
+    told = read(folder)
+    for name, value in asked.items():
+        if told.get(name) != value:
+            raise ValueError(
+                f"'{folder}' holds a study with {name} '{told.get(name)}', you asked for '{value}': choose another "
+                "folder with --out"
+            )
+
+
+def _weighted(sizes: Sizes, weights: Path | None) -> Sizes:
+    from dataclasses import replace
+
+    return replace(sizes, training={task: replace(one, weights=weights) for task, one in sizes.training.items()})
+
+
+def _card(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: card[name] for name in ("accuracy", "train_accuracy", "accepted", "seed", "sha256") if name in card}
+
+
+def _marks(scene: Scene) -> list[str]:
+    return [model.fingerprint for group in scene.groups.values() for model in group.models]
+
+
+def _digest(value: object) -> str:
+    return key(repr(value))[:16]
+
+
+def opened(folder: Path) -> Study:
+    """The study of a folder, as far as it is there."""
+    told = read(folder)
+    there = {name: folder / name for name in (MAPS, CURVES, ABLATIONS) if (folder / name / "run.json").is_file()}
+    runs = {name: open_run(path) for name, path in there.items()}
+    return Study(folder, told["scale"], told, runs, _failed(runs))
+
+
+def _failed(runs: Mapping[str, Run]) -> dict[str, str]:
+    """Methods that broke; one that does not go with a network is not among them."""
+    found = {}
+    for name, run in runs.items():
+        for method, texts in run.failures().items():
+            said = [text.strip().splitlines()[-1] for text in texts if "UnfitError" not in text]
+            if said:
+                found[f"{name}: {method}"] = said[0]
+    return found
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What study.json says."""
+    try:
+        told: dict[str, Any] = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no readable study in '{folder}' ({error}): run `saliometer reproduce yona` first") from error
+    return told

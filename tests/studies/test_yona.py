@@ -1,0 +1,180 @@
+"""The causal study from end to end, tiny: it goes on after a kill, tells its gates, and its page shows what it holds."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from saliometer import show_study
+from saliometer.cli import app
+from saliometer.engine.causal_models import Training
+from saliometer.models.fit import Recipe
+from saliometer.pages import book_for, written
+from saliometer.serve.listed import listed
+from saliometer.studies import yona
+from saliometer.studies._yona_cast import Sizes
+from saliometer.studies._yona_classical import Extent
+
+LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradients")
+
+
+def tiny() -> yona.Scale:
+    training = Training("digit_cnn(width=0.05)", 60, Recipe(1, 30, 1e-3))
+    by_heart = Training("digit_cnn(width=0.05)", 20, Recipe(1, 20, 1e-3), shuffled=True)
+    digits = Sizes(2, 2, 30, {**dict.fromkeys(("t", "half", "t1", "t2"), training), "labels": by_heart})
+    pairs = Sizes(2, 2, 20, dict.fromkeys(("pairs", "pairs2"), training))
+    few = {"integrated_gradients": "steps=2"}
+    return yona.Scale(digits, pairs, pairs, few, 10, 50, Extent(2, 6, 1, 2), ("target", "softmax", "init"))
+
+
+@pytest.fixture(scope="module")
+def scales():
+    patch = pytest.MonkeyPatch()
+    patch.setattr(yona, "METHODS", LABELS)
+    patch.setitem(yona.SCALES, "smoke", tiny())
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def study(scales, tmp_path_factory) -> yona.Study:
+    """Stopped in the middle of each part, then gone on with."""
+    folder = tmp_path_factory.mktemp("yona") / "run"
+    for stop in ("half_digits", "shapes: guided_backprop", "classical curves of t1", "ablation score"):
+
+        def watch(share: float, text: str, stop: str = stop) -> None:
+            if stop in text:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            yona.reproduce(folder, "smoke", device="cpu", watch=watch)
+    return yona.reproduce(folder, "smoke", device="cpu")
+
+
+def plain(rows: pa.Table) -> list[tuple[object, ...]]:
+    found = [tuple(row.values()) for row in rows.to_pylist()]
+    return sorted(found, key=repr)
+
+
+def test_what_was_stopped_is_the_same_as_what_was_not(study, tmp_path):
+    whole = yona.reproduce(tmp_path / "whole", "smoke", device="cpu")
+    assert set(whole.runs) == set(study.runs) == {"maps", "curves", "ablations"}
+    for name, run in whole.runs.items():
+        assert plain(run.rows()) == plain(study.runs[name].rows())
+    assert whole.told["gates"] == study.told["gates"]
+
+
+def test_a_finished_study_is_not_run_again(study, scales):
+    parts = sorted(study.folder.rglob("*.parquet"))
+    before = {path: path.stat().st_mtime_ns for path in parts if path.name != "images.parquet"}
+    models = {path: path.stat().st_mtime_ns for path in (study.folder / "models").iterdir()}
+    yona.reproduce(study.folder, "smoke", device="cpu")
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert {path: path.stat().st_mtime_ns for path in models} == models
+
+
+def test_every_claim_is_judged_or_open_with_a_reason(study):
+    claims = study.claims()
+    assert [claim["id"] for claim in claims] == list(range(1, 16))
+    for claim in claims:
+        assert claim["holds"] in (True, False, None)
+        assert claim["ours"] or claim["why"]
+    open_ = {claim["id"]: claim["why"] for claim in claims if claim["holds"] is None}
+    assert "pretrained" in open_[8] or "focus" in open_[8]  # digits have no published weights
+    told = json.loads((study.write()[1]).read_text())
+    assert set(told["claims"][0]) == {"id", "text", "paper", "ours", "holds", "why"}
+
+
+def test_untrained_networks_miss_their_gates_and_every_verdict_is_undecided(study):
+    e = study.evidence
+    assert set(e.gates) == {"t", "half", "t1", "t2", "pairs", "pairs2"}
+    assert any(line.startswith("t2: accuracy") for line in study.missed())
+    assert {e.verdict("t2", method).word for method in (*e.methods, *e.controls)} == {"undecided"}
+    assert e.methods == list(LABELS)
+
+
+def test_ablations_are_told_and_those_left_out_have_a_reason(study):
+    words = {word for word, *_ in study.evidence.ablations()}
+    assert words == {"target=label", "target=fixed", "target=own", "score=probability", "init=pytorch"}
+    assert dict(study.unrun)["the top half deleted"] == "not part of scale smoke"
+
+
+def test_seconds_are_kept_by_part(study):
+    seconds = json.loads((study.folder / "timings.json").read_text())
+    for part in ("training t1", "gates half", "shapes predictions", "digits numbers: gradient", "ablation t-init-pytorch"):
+        assert seconds[part] >= 0
+
+
+def test_tables_hold_every_number_under_headings(study):
+    text = study.write()[0].read_text()
+    for heading in ("The two checks", "Gates", "Verdicts", "Energy on half", "Focus on pairs2", "Equation (1)", "Ablations"):
+        assert f"**{heading}**" in text or f"**{heading}** (" in text
+    assert "**top_down randomisation on t: Spearman, abs**" in text
+    assert "nan" not in text
+
+
+def test_the_page_shows_the_papers_figures_with_numbers_below(study):
+    book = book_for([study.folder])
+    names = [one.figure.name for one in book.figures]
+    assert {f"yona_{number}" for number in range(1, 8)} <= set(names)
+    assert names.index("yona_1") < names.index("yona_3") < names.index("yona_energy")  # pictures before tables
+    by_name = {one.figure.name: one.drawing for one in book.figures}
+    shapes = by_name["yona_3"]
+    assert shapes.html.count("<figure>") == len(LABELS) + 6  # and the controls
+    assert [row["method"] for row in shapes.rows[:4]] == list(LABELS)
+    one = study.evidence.dissociation("t1", "gradient")
+    assert shapes.rows[0]["DD"] == f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    assert shapes.rows[0]["DD"] in shapes.html
+    assert [head.name for head in book.heads][:2] == ["E: t", "E: half"]
+    assert book.heads[0].cells["edge"].value == 0.0
+    page = written([study.folder]).read_text()
+    assert page.index('id="yona_1"') < page.index('id="scoreboard"')
+    assert {claim["figure"] for claim in book.claims} <= set(names)
+
+
+def test_show_and_serve_know_the_study(study):
+    told = show_study.as_dict(study.folder)
+    assert (told["study"], told["scale"], len(told["claims"])) == ("yona", "smoke", 15)
+    assert {part["name"]: part["finished"] for part in told["parts"]} == dict.fromkeys(("ablations", "curves", "maps"), True)
+    lines = {one.name: one for one in listed(study.folder.parent)}
+    assert lines["run"].kind == "study yona"
+    assert lines["run"].state == "finished"
+    assert not any(one.error for one in lines.values())
+    said = CliRunner().invoke(app, ["show", str(study.folder / "maps")])
+    assert said.exit_code == 2
+    assert "is part of a study" in said.output
+
+
+def test_another_request_wants_another_folder(study, scales):
+    with pytest.raises(ValueError, match=r"holds a study with seed '0', you asked for '1'"):
+        yona.reproduce(study.folder, "smoke", device="cpu", seed=1)
+
+
+def test_more_than_a_smoke_wants_real_digits(tmp_path):
+    with pytest.raises(ValueError, match="scale 'quick' wants more digits"):
+        yona.reproduce(tmp_path, "quick", device="cpu")
+    with pytest.raises(LookupError, match="smoke"):
+        yona.reproduce(tmp_path, "smok", device="cpu")
+
+
+def test_a_folder_without_maps_has_no_page_yet(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps({"study": "yona", "scale": "smoke"}))
+    with pytest.raises(ValueError, match="has no maps yet"):
+        book_for([tmp_path])
+
+
+def test_the_command_takes_the_studys_own_options(monkeypatch, tmp_path):
+    seen = {}
+
+    def rerun(folder: Path, scale: str, **given: object):
+        seen.update(given)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(yona, "reproduce", rerun)
+    said = CliRunner().invoke(app, ["reproduce", "yona", "--digits", "a", "--photos", "b", "--out", str(tmp_path)])
+    assert "enough" in said.output
+    assert (seen["digits"], seen["photos"]) == ("a", "b")
+    said = CliRunner().invoke(app, ["reproduce", "yona", "--resize", "3"])
+    assert "the study yona has no --resize" in said.output
