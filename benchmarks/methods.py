@@ -1,7 +1,7 @@
 """Every method against its floor of bare model passes, and against the same method of the best peer that is installed.
 
     python benchmarks/methods.py [--device cuda] [--net small|resnet50] [--method NAME ...] [--tf32] [--no-peers]
-                                 [--once] [--out file.json]
+                                 [--once] [--count] [--out file.json]
 
 The floor is the count of passes that a method needs (forward F and backward B, for one image) over the network's best
 throughput in the same process and precision, found over batch sizes and memory formats. A method is timed through
@@ -9,7 +9,8 @@ throughput in the same process and precision, found over batch sizes and memory 
 whose time is linear in their draws or steps take fewer of them, and so do their floors and peers. A table's columns:
 method, passes, images, floor, ours, ours over the floor, the best peer with its time and how much faster we are, and
 the same for the best peer as they come, with the batches they take by themselves; all times in ms an image. Last comes
-how long a call of ours is busy before its first convolution, which a GPU waits for.
+how long a call of ours is busy before its first convolution, which a GPU waits for. With --count nothing is timed:
+what calls ask of a machine is counted (counted.py), which needs no GPU and no quiet; give few --images then.
 """
 
 import argparse
@@ -31,11 +32,13 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import peers
+from counted import Counted
 from saliometer import explain
 from saliometer.engine import device as devices
 from saliometer.methods import _segments
 
 REFERENCES = 100
+COUNTS = "| method | images | products | other operations | MB an image | waits |\n|---|---:|---:|---:|---:|---:|"
 
 
 @dataclass(frozen=True)
@@ -258,6 +261,20 @@ class _First(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def counted(case: Case, given: Setting) -> Counted:
+    """A call of ours, warm."""
+    count = case.images or len(given.images)
+    images, targets = given.images[:count], given.targets[:count]
+
+    def work() -> Tensor:
+        return explain(given.net, images, case.method, targets, references=given.references, **case.params)
+
+    work()
+    with Counted() as found:
+        work()
+    return found
+
+
 def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
     """Milliseconds for one image, or why there are none, of every peer that is installed."""
     found: dict[str, Any] = {}
@@ -348,6 +365,7 @@ def main() -> None:
     parser.add_argument("--method", action="append", default=[], metavar="NAME", help="one more; can be given again")
     parser.add_argument("--tf32", action="store_true", help="of a GPU, for the floor, ours and peers alike")
     parser.add_argument("--once", action="store_true", help="measure the floor before the methods, not again after")
+    parser.add_argument("--count", action="store_true", help="count operations, bytes and waits of ours, time nothing")
     parser.add_argument("--images", type=int, default=0, help="in the batch; 16 of the small net, 64 of ResNet-50")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -360,6 +378,11 @@ def main() -> None:
     machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
     about = f"{given.name} net, {precision()}, {machine}, torch {torch.__version__}, Python {platform.python_version()}"
     print(about, flush=True)
+    if arguments.count:
+        print(COUNTS)
+        for case in wanted:
+            print(counted(case, given).row(case.method, case.images or len(given.images)), flush=True)
+        return
     versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
     said: dict[str, Any] = {
         "machine": machine, "net": given.name, "precision": precision(), "versions": versions, "rows": [],

@@ -1,5 +1,7 @@
 """Fixtures that several tests share; models and samples are made once and never changed."""
 
+import os
+
 import pytest
 import torch
 from hypothesis import settings
@@ -12,6 +14,8 @@ from toys import model_of, noise_batch, small_cnn
 settings.register_profile("saliometer", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("saliometer")
 torch.set_num_threads(1)  # small tensors: on a busy machine a second thread costs up to twenty times what it gives
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported: our kernels run without a GPU
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

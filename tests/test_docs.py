@@ -13,6 +13,8 @@ from saliometer import registry
 from saliometer.catalogue import READS, definitions, metric_group, metric_groups
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
 from saliometer.maps import NORMALISATIONS, TIES
+from saliometer.metrics._randomised import NAMED
+from saliometer.sanity.similarity import SIMILARITIES
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "methods.md").read_text()
@@ -139,6 +141,24 @@ def test_metrics_of_known_objects_are_told_with_their_direction(name):
     }
     assert told[name] == registry.metrics[name].facts.better
     assert all(f"**{word}**" in METRIC_PAGE for word in definitions(registry.metrics[name]))
+
+
+def test_randomisation_tests_are_told_with_their_parameters_and_what_they_can_be():
+    table = cells(section(METRIC_PAGE, "Randomisation: mprt"))
+    for name in ("mprt", "efficient_mprt"):
+        better, given, _ = table[name]
+        told = dict(re.findall(r"(\w+)=([\w.]+)", given))
+        assert better == registry.metrics[name].facts.better
+        assert told == {key: str(value) for key, value in registry.metrics[name].parameters.items()}
+    others = {
+        key: set(re.findall(r"`(\w+)`", words)) for key, words in re.findall(r"(\w+)=\w+ \((.*?)\)", table["mprt"][1])
+    }
+    defaults = registry.metrics["mprt"].parameters
+    words = {**NAMED, "similarity": SIMILARITIES}
+    assert others == {key: set(words[key]) - {defaults[key]} for key in words}
+    smooth = dict(re.findall(r"(\w+)=([\w.]+)", table["smooth_mprt"][1]))
+    changed = {k: v for k, v in registry.metrics["smooth_mprt"].parameters.items() if defaults.get(k) != v}
+    assert smooth == {key: str(value) for key, value in changed.items()}
 
 
 def test_the_stages_of_a_map_are_told():

@@ -12,12 +12,13 @@ import saliometer
 SOURCE = Path(saliometer.__file__).parent
 FAMILIES = ("tasks", "models", "methods", "metrics")
 CORE = {
-    *("graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files", "correlation"),
-    "sanity",
+    *("fused", "graph", "types", "registry", "seeds", "maps", "perturb", "transforms", "cose", "files"),
+    *("correlation", "sanity"),
 }
 ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
-    "seeds": set(),
+    "fused": set(),
+    "seeds": {"fused"},
     "graph": set(),
     "types": {"graph", "registry"},
     "registry": set(),
@@ -28,7 +29,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
     "correlation": set(),
-    "sanity": {"registry", "seeds", "maps", "correlation", "cose", "judgement", "summary"},
+    "sanity": {"registry", "seeds", "correlation", "cose", "judgement", "summary"},
     "images": {"registry", "seeds"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from saliometer.seeds import fork, forks, normal, scoped, uniform
+from saliometer.seeds import fork, forks, normal, scoped, uniform, uniforms
 
 SEEDS = forks(fork("tests"), torch.arange(6))
 
@@ -192,3 +192,10 @@ def test_scoped_brings_the_callers_state_back_after_an_error():
     with pytest.raises(ZeroDivisionError), scoped("x"):
         1 / torch.rand(1).mul(0).int().item()
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_several_purposes_at_once_are_each_ones_own():
+    seeds = forks(3, torch.arange(5))
+    words = ["one", "another", "the last"]
+    assert torch.equal(uniforms(seeds, words, 2, 7), torch.stack([uniform(seeds, word, 2, 7) for word in words]))
+    assert uniforms(seeds, [], 2, 7).shape == (0, 5, 2, 7)

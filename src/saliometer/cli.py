@@ -282,7 +282,7 @@ def audit(
         bool,
         typer.Option(
             "--full",
-            help="Every method and metric at full defaults but attack_sensitivity and cose; see the estimate first.",
+            help="Every method and metric at full defaults but attack_sensitivity, cose, mprt; see the estimate first.",
         ),
     ] = False,
     target: Annotated[

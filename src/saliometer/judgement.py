@@ -372,7 +372,7 @@ def moves(found: Sequence[Column]) -> list[Move]:
         by_metric.setdefault(column.metric, []).append(column)
     told = []
     for metric, some in by_metric.items():
-        if len(some) < 2:
+        if len(some) < 2 or kind_of(metric) == RANDOMISATION:
             continue
         common = [m for m in some[0].methods if all(m in c.methods for c in some)]
         first: Floats | None = None

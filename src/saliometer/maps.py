@@ -1,5 +1,7 @@
 """Attribution to map: the named ways to join channels and sign, to pick the highest pixels, and the checks."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -31,7 +33,7 @@ def checked(maps: object, name: str, images: Tensor) -> Tensor:
 
 def finite(values: Tensor) -> bool:
     """Whether all values are: both ends say so, for they are NaN if any value is; one look at a large tensor."""
-    return bool(torch.stack(values.aminmax()).isfinite().all())
+    return all(map(math.isfinite, torch.stack(values.aminmax()).tolist()))
 
 
 def complaints(maps: Tensor) -> list[str]:

@@ -8,7 +8,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from keyword import iskeyword
 from typing import Any, ParamSpec, TypeVar
 
@@ -167,6 +167,7 @@ class Spec:
     params: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> "Spec":
         match = OWN.fullmatch(text) or NAMED.fullmatch(text)
         try:

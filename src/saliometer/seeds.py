@@ -5,14 +5,17 @@ numbers on every device, alone or in a batch, and drawing for a whole batch is a
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 
 import torch
 from torch import Tensor
 
+from saliometer import fused
+
 ROOM = 1 << 20  # numbers that are drawn together on a CPU
+MOST = 65535  # streams that a kernel of ours draws from at once
 
 
 def fork(*parts: object) -> int:
@@ -28,12 +31,25 @@ def forks(seed: int | Tensor, indices: Tensor) -> Tensor:
 
 def uniform(seeds: Tensor, purpose: str, *shape: int) -> Tensor:
     """(N, *shape) float32 in [0, 1), a stream for each seed and purpose."""
+    return _streams(_mix64(seeds ^ fork(purpose)), *shape)
 
-    def some(seeds: Tensor) -> Tensor:
-        bits = _bits(seeds, purpose, math.prod(shape)).bitwise_right_shift_(8).bitwise_and_(0xFFFFFF)
-        return bits.to(torch.float32).mul_(2.0**-24).view(len(seeds), *shape)
 
-    return _in_parts(some, seeds, math.prod(shape))
+def uniforms(seeds: Tensor, purposes: Sequence[str], *shape: int) -> Tensor:
+    """(purposes, N, *shape): what `uniform` gives for each purpose, in fewer operations."""
+    each = torch.tensor([fork(purpose) for purpose in purposes], dtype=torch.int64).to(seeds.device, non_blocking=True)
+    return _streams(_mix64(seeds ^ each[:, None]).flatten(), *shape).view(len(purposes), len(seeds), *shape)
+
+
+def _streams(keys: Tensor, *shape: int) -> Tensor:
+    count = math.prod(shape)
+
+    def some(keys: Tensor) -> Tensor:
+        if 0 < len(keys) <= MOST and (kernels := fused.kernels(keys)):
+            return kernels.uniform(keys, count).view(len(keys), *shape)  # type: ignore[no-any-return]
+        bits = _bits(keys, count).bitwise_right_shift_(8).bitwise_and_(0xFFFFFF)
+        return bits.to(torch.float32).mul_(2.0**-24).view(len(keys), *shape)
+
+    return _in_parts(some, keys, count)
 
 
 def normal(seeds: Tensor, purpose: str, like: Tensor) -> Tensor:
@@ -67,10 +83,10 @@ def _in_parts(some: Callable[[Tensor], Tensor], seeds: Tensor, count: int) -> Te
     return torch.cat([some(part) for part in seeds.split(together)])
 
 
-def _bits(seeds: Tensor, purpose: str, count: int) -> Tensor:
-    """(N, count) int32: 32 well-mixed bits for every position of every seed's stream."""
-    keys = _mix64(seeds ^ fork(purpose))[:, None]
-    position = torch.arange(count, dtype=torch.int32, device=seeds.device)
+def _bits(keys: Tensor, count: int) -> Tensor:
+    """(N, count) int32: 32 well-mixed bits for every position of every key's stream."""
+    keys = keys[:, None]
+    position = torch.arange(count, dtype=torch.int32, device=keys.device)
     bits = position + keys.to(torch.int32)  # the key's low half; int64 to int32 wraps
     return _mix32_(_mix32_(bits).add_((keys >> 32).to(torch.int32)))
 

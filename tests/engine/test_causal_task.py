@@ -12,6 +12,7 @@ from saliometer.engine import causal_models
 from saliometer.engine.causal import TASKS
 from saliometer.engine.causal_task import ROUND, CausalTask
 from saliometer.engine.condition import Condition
+from saliometer.engine.request import Request, default_folder
 from saliometer.engine.tasks import known
 from saliometer.registry import tasks
 
@@ -84,6 +85,8 @@ def test_another_source_is_named_in_rows_and_keeps_its_networks_apart(shelf, tmp
     found = known(f"shape_digits(source='{place}')")
     assert found.name == "shape_digits(source=mine)"
     assert found.fixed["source"] == "mine"
+    request = Request(("shape",), task=f"shape_digits(source='{place}')")
+    assert default_folder(request, {}).name.startswith("shape_digits-source=mine-")
     with pytest.raises(ValueError, match="is of source=sklearn, wanted mine: train it anew with"):
         found.found("shape", shelf, Condition(arch=ARCH))
 

@@ -7,8 +7,18 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from saliometer.engine.checkpoints import states
+from saliometer.engine.checkpoints import randomised, states
 from toys import small_cnn
+
+
+class Attending(nn.Module):
+    """A token of its own beside layers that can be reset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Parameter(torch.ones(4))
+        self.norm = nn.BatchNorm2d(3)
+        self.attention = nn.MultiheadAttention(4, 2)
 
 
 def labels(net, checkpoints) -> list[str]:
@@ -56,6 +66,26 @@ def test_a_checkpoint_that_is_the_model_itself_is_left_out(tmp_path):
     found, said = states(small_cnn(), tmp_path / "final.pt", 0)
     assert [state.label for state in found] == ["random_model"]
     assert said == ["checkpoint 'final.pt' is the model itself and was left out"]
+
+
+def test_the_random_copy_is_drawn_by_seed_and_leaves_the_global_generator_alone():
+    net = small_cnn()
+    state = torch.get_rng_state()
+    one, same, other = (randomised(net, seed).state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(one[key], same[key]) for key in one)
+    for key, value in net.state_dict().items():
+        assert not torch.equal(one[key], value), key
+        assert not torch.equal(one[key], other[key]), key
+
+
+def test_running_statistics_and_tokens_are_drawn_anew_too():
+    net = Attending()
+    net.norm.running_mean += 3
+    fresh = randomised(net, 0)
+    assert float(fresh.norm.running_mean.abs().max()) == 0
+    assert not torch.equal(fresh.token, net.token)
+    assert not torch.equal(fresh.attention.in_proj_weight, net.attention.in_proj_weight)
 
 
 @pytest.mark.parametrize(

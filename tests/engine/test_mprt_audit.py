@@ -22,6 +22,8 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.mprt import Randomised
 from saliometer.engine.resolve import one_method
+from saliometer.graph import Network
+from saliometer.graph.capture import capture
 from saliometer.report.page import book_of, page
 from saliometer.sanity.entropy import entropy
 from saliometer.sanity.layers import layers_in_order
@@ -335,6 +337,22 @@ def test_own_predictions_are_found_once_for_all_methods():
     assert counts == [2 * 3 * COUNT, 2 * 2 * COUNT]
 
 
+def test_a_network_is_captured_once_and_walked_once_for_each_state(monkeypatch):
+    captures, walks = [], []
+
+    def counted(*given):
+        captures.append(1)
+        return capture(*given)
+
+    monkeypatch.setattr("saliometer.graph.network.capture", counted)
+    monkeypatch.setattr(Network, "run", lambda *given, run=Network.run, **more: walks.append(1) or run(*given, **more))
+    net = backwards()
+    samples = samples_of(net)
+    tests, _ = randomisation_of(net, "order=top_down,draws=2")
+    tests.rows(one_method("guided_backprop"), samples.batch.images, samples)
+    assert (len(captures), len(walks)) == (1, 2 * 3)
+
+
 # The model is as it was
 
 
@@ -521,6 +539,15 @@ def test_columns_leave_the_self_comparison_out(whole):
     spread = next(c for c in whole.columns if c.metric == "mprt.spread" and c.definition == column.definition)
     assert spread.values[:, place].tolist() == pytest.approx(values.mean(2).std(1, ddof=1).tolist())
     assert column.ranks(["gradient", "edge"]) == {}  # nobody is ranked by it
+
+
+def test_beside_cose_each_has_its_own_controls(tmp_path):
+    outcome = run(tmp_path / "run", ["mprt(draws=1)", "cose(operations=flip_lr)"])
+    tests, pairs = ({curve.method for curve in outcome.curves}, {one.method for one in outcome.coses})
+    assert "input" in tests - pairs
+    assert {"sobel_edge", "label_level"} <= pairs - tests
+    assert {"gradient", "edge", "random"} <= tests & pairs
+    assert outcome.failed == {}
 
 
 def test_the_report_has_curves_and_says_how_to_read_them(whole):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import Failure, drive
-from saliometer.methods._extremal import LEVELS, brush, mixed, pyramid, references, sharpened
+from saliometer.methods._extremal import LEVELS, brush, mixed, pyramid, sharpened
 from saliometer.methods.extremal_perturbation import REWARDS, preserving
 from saliometer.perturb import blurred
 from saliometer.types import Model
@@ -85,18 +85,28 @@ def test_images_are_mixed_straight_between_levels():
 @pytest.mark.parametrize(("area", "wanted"), [(0.5, 0), (0.25, 0.25), (0.75, 0.25)])
 def test_the_penalty_of_a_mask_that_is_half_on(area, wanted):
     masks = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
-    goal = sharpened(masks, references((area,), masks))
+    goal = sharpened(masks, (area,))
     assert (masks - goal).square().mean().item() == wanted
     assert goal.mean().item() == area
 
 
 def test_the_goal_keeps_the_highest_pixels_of_each_mask():
     masks = noise(2, 3, 4, 5)
-    goal = sharpened(masks, references((0.1, 0.4), masks))
+    goal = sharpened(masks, (0.1, 0.4))
     for area, some, goals in zip((2, 8), masks, goal, strict=True):
         for mask, sharp in zip(some, goals, strict=True):
             assert sharp.sum() == area
             assert mask[sharp == 1].min() > mask[sharp == 0].max()
+
+
+@pytest.mark.parametrize("area", [0.01, 0.1, 0.5, 0.99])
+def test_of_equal_pixels_the_last_are_kept(area):
+    """As sorting pixels by their value, and then by their place, has it."""
+    masks = (3 * noise(1, 4, 6, 7)).round()
+    order = masks.flatten(2).argsort(dim=2, stable=True)
+    sharp = (torch.arange(42) >= round((1 - area) * 42)).to(masks).expand_as(order)
+    wanted = torch.empty_like(order, dtype=masks.dtype).scatter_(2, order, sharp)
+    assert torch.equal(sharpened(masks, (area,)).flatten(2), wanted)
 
 
 def driven(

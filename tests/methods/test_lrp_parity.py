@@ -19,8 +19,8 @@ from torch.nn import functional as F
 
 from doubles import double, raw, scores
 from saliometer import explain
-from saliometer.graph import Network, walk
-from saliometer.methods._lrp import Books, alpha_beta, bound, flat, table, w_square, z, z_box
+from saliometer.graph import Network
+from saliometer.methods._lrp import Books, alpha_beta, descended, flat, table, w_square, z, z_box
 from saliometer.types import Batch, Model
 from toys import model_of, noise_batch, small_cnn
 
@@ -368,7 +368,7 @@ def test_rules_without_negative_shares_give_no_negative_relevance(seed):
         def rule(here, relevance, books, first=first):
             return (first if here.step.inputs[0] == 0 else plus)(here, relevance, books)
 
-        found = walk(forward, torch.ones_like(forward.logits), bound(table(rule, z()), Books()))
+        found = descended(forward, torch.ones_like(forward.logits), table(rule, z()), Books())
         assert (found >= 0).all()
 
 

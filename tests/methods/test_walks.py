@@ -89,12 +89,12 @@ def test_the_box_rule_of_the_sheet():
 
 def rule_on_z(part, bias: float = 1.0) -> list[float]:
     """A single rule on the one linear unit of fixture Z, started with its own value."""
-    from saliometer.graph import Network, walk
-    from saliometer.methods._lrp import Books, bound, table, z
+    from saliometer.graph import Network
+    from saliometer.methods._lrp import Books, descended, table, z
 
     net = dense(([[4, -1, 1]], [bias])).eval()
     forward = Network(net, net).run(torch.tensor([[[[1, 2, -1]]]], dtype=DOUBLE))
-    return walk(forward, forward.logits, bound(table(part, z()), Books())).flatten().tolist()
+    return descended(forward, forward.logits, table(part, z()), Books()).flatten().tolist()
 
 
 def test_gamma_flat_and_squared_weights():

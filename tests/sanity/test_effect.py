@@ -18,6 +18,7 @@ from saliometer.sanity.effect import (
     shares,
     weighted_effect,
 )
+from saliometer.sanity.similarity import second_moment, similarity
 from saliometer.seeds import fork, forks, uniform
 from saliometer.tasks import half_digits, shape_digits
 
@@ -89,6 +90,14 @@ def test_spearman_is_that_of_scipy():
         for image in range(2):
             wanted = stats.spearmanr(read(maps[:, image]).flatten(1).numpy(), axis=1).statistic
             np.testing.assert_allclose(1 - found[image].numpy(), wanted, atol=1e-9)
+
+
+def test_maps_may_keep_their_sign_and_be_scaled_by_their_second_moment():
+    maps = noise(2, 3, side=16) - 0.5
+    plain, scaled = (pairwise(maps, "ssim", scaling) for scaling in ("plain", "second_moment"))
+    wanted = 1 - similarity("ssim", maps.shape, "second_moment").compare(*(second_moment(some) for some in maps))
+    torch.testing.assert_close(scaled[:, 0, 1], wanted)
+    assert not torch.allclose(plain[:, 0, 1], scaled[:, 0, 1])
 
 
 def test_an_unknown_distance_is_refused():
@@ -260,6 +269,15 @@ def test_the_bias_is_what_noise_alone_gives():
     assert found.companion_corrected.mean().abs() < 0.005
     again = weighted_effect(trained, random, {"one": 1.0}, relabellings=50)
     torch.testing.assert_close(found.effect_bias, again.effect_bias)
+
+
+def test_two_tasks_share_the_noise_of_the_random_models():
+    trained = {name: shares(noise(4, 30, side=8, seed=place))[0] for place, name in enumerate(("one", "other"))}
+    random = shares(noise(4, 30, side=8, seed=2))[0]
+    found = weighted_effect(trained, random, {"one": 0.5, "other": 0.5}, relabellings=50)
+    assert found.effect.mean() > 0.05
+    assert found.corrected.mean().abs() < 0.005
+    assert found.companion_corrected.mean().abs() < 0.005
 
 
 def test_invalid_maps_are_left_out_of_equation_1():

@@ -8,7 +8,7 @@ import torchvision
 from torch import Tensor, nn
 
 from saliometer.sanity.layers import layers_in_order
-from saliometer.sanity.randomise import TOGETHER, Weights, estimate, fresh, randomised, redrawn
+from saliometer.sanity.randomise import TOGETHER, Weights, estimate, fresh, randomised
 from sanity_toys import attending, backwards, changed, pictures, state
 from toys import small_cnn
 
@@ -137,29 +137,6 @@ def test_a_cascade_changes_only_what_is_new_and_ends_in_the_same_weights_from_bo
         assert not changed(net, up)
     assert all(torch.equal(up[name], down[name]) for name in up)
     assert not torch.equal(up["first.weight"], other["first.weight"])
-
-
-def test_a_copy_drawn_anew_is_by_seed_and_leaves_the_network_and_the_global_generator_alone():
-    net = attending()
-    own, generator = state(net), torch.get_rng_state()
-    one, again, other = (redrawn(net, seed).state_dict() for seed in (0, 0, 1))
-    assert torch.equal(torch.get_rng_state(), generator)
-    assert not changed(net, own)
-    assert all(torch.equal(one[name], again[name]) for name in one)
-    assert not [name for name in one if torch.equal(one[name], own[name])]
-    norms = [name for name in one if torch.equal(one[name], other[name])]
-    assert norms
-    assert all("norm" in name or "ln_" in name or name.endswith("bias") for name in norms)
-
-
-def test_a_copy_drawn_anew_has_the_weights_of_all_layers_and_statistics_of_none():
-    net = backwards()
-    copy = redrawn(net, 3, draw=2)
-    with Weights(net, layers_in_order(net, pictures()), seed=3, norms="reset") as weights:
-        weights.become(range(3), 2)
-        for name, value in net.state_dict().items():
-            assert torch.equal(value, copy.state_dict()[name]) or "unused" in name, name
-    assert copy.norm.running_mean.tolist() == [0.0] * 4
 
 
 # Batch norms

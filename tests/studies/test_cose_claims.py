@@ -288,6 +288,7 @@ def test_names():
     assert (family("swin_t"), family("resnet50"), family("vgg16")) == (TRANSFORMER, CONV, "")
     assert data_named("cifar10_train_a") == "CIFAR10"
     assert data_named("CUB_200_2011") == "CUB200"
+    assert (data_named("cifar"), data_named("cifar-10"), data_named("cifar100")) == ("CIFAR10", "CIFAR10", "cifar100")
     assert data_named("flowers102") == "Oxford102"
     assert data_named("complex-fr") == "complex-fr"
     definition = (

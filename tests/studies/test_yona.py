@@ -1,6 +1,7 @@
-"""The causal study from end to end, tiny: it goes on after a kill, tells its gates, and its page shows what it holds."""
+"""The causal study from end to end, tiny: it goes on after a kill, tells its gates, its page shows what it holds."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from saliometer import show_study
 from saliometer.cli import app
+from saliometer.engine import causal
 from saliometer.engine.causal_models import Training
 from saliometer.models.fit import Recipe
 from saliometer.pages import book_for, written
@@ -16,6 +18,7 @@ from saliometer.serve.listed import listed
 from saliometer.studies import yona
 from saliometer.studies._yona_cast import Sizes
 from saliometer.studies._yona_classical import Extent
+from saliometer.studies._yona_evidence import CONTROLS
 
 LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradients")
 
@@ -23,10 +26,10 @@ LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradien
 def tiny() -> yona.Scale:
     training = Training("digit_cnn(width=0.05)", 60, Recipe(1, 30, 1e-3))
     by_heart = Training("digit_cnn(width=0.05)", 20, Recipe(1, 20, 1e-3), shuffled=True)
-    digits = Sizes(2, 2, 30, {**dict.fromkeys(("t", "half", "t1", "t2"), training), "labels": by_heart})
-    pairs = Sizes(2, 2, 20, dict.fromkeys(("pairs", "pairs2"), training))
+    digits = Sizes(2, 2, 30, 10, {**dict.fromkeys(("t", "half", "t1", "t2"), training), "labels": by_heart})
+    pairs = Sizes(2, 2, 20, 10, dict.fromkeys(("pairs", "pairs2"), training))
     few = {"integrated_gradients": "steps=2"}
-    return yona.Scale(digits, pairs, pairs, few, 10, 50, Extent(2, 6, 1, 2), ("target", "softmax", "init"))
+    return yona.Scale(digits, pairs, pairs, few, few, 50, Extent(2, 6, 1, 2), ("target", "softmax", "init"))
 
 
 @pytest.fixture(scope="module")
@@ -34,41 +37,45 @@ def scales():
     patch = pytest.MonkeyPatch()
     patch.setattr(yona, "METHODS", LABELS)
     patch.setitem(yona.SCALES, "smoke", tiny())
+    patch.setitem(causal.gates.__kwdefaults__, "count", 100)  # images that models are tested on
     yield
     patch.undo()
 
 
 @pytest.fixture(scope="module")
 def study(scales, tmp_path_factory) -> yona.Study:
-    """Stopped in the middle of each part, then gone on with."""
-    folder = tmp_path_factory.mktemp("yona") / "run"
-    for stop in ("half_digits", "shapes: guided_backprop", "classical curves of t1", "ablation score"):
+    return yona.reproduce(tmp_path_factory.mktemp("yona") / "run", "smoke", device="cpu")
+
+
+def of_two(rows: pa.Table) -> list[str]:
+    """Those of the paper's methods and of the controls, in one order."""
+    kept = ("gradient", "guided_backprop", *CONTROLS)
+    return sorted(repr(tuple(row.values())) for row in rows.to_pylist() if row["method"] in kept)
+
+
+def test_what_is_stopped_anywhere_goes_on_to_the_same_rows(study, scales, tmp_path, monkeypatch):
+    """With fewer methods, which change no number of the others; models are there already."""
+    monkeypatch.setattr(yona, "METHODS", LABELS[:2])
+    shutil.copytree(study.folder / "models", tmp_path / "models")
+    for stop in ("shapes: guided_backprop", "pairs: edge", "classical curves of t1", "ablation score"):
 
         def watch(share: float, text: str, stop: str = stop) -> None:
             if stop in text:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            yona.reproduce(folder, "smoke", device="cpu", watch=watch)
-    return yona.reproduce(folder, "smoke", device="cpu")
-
-
-def plain(rows: pa.Table) -> list[tuple[object, ...]]:
-    found = [tuple(row.values()) for row in rows.to_pylist()]
-    return sorted(found, key=repr)
-
-
-def test_what_was_stopped_is_the_same_as_what_was_not(study, tmp_path):
-    whole = yona.reproduce(tmp_path / "whole", "smoke", device="cpu")
-    assert set(whole.runs) == set(study.runs) == {"maps", "curves", "ablations"}
-    for name, run in whole.runs.items():
-        assert plain(run.rows()) == plain(study.runs[name].rows())
-    assert whole.told["gates"] == study.told["gates"]
+            yona.reproduce(tmp_path, "smoke", device="cpu", watch=watch)
+    found = yona.reproduce(tmp_path, "smoke", device="cpu")
+    assert set(found.runs) == set(study.runs) == {"maps", "pairs", "curves", "ablations"}
+    for name, run in found.runs.items():
+        assert of_two(run.rows()) == of_two(study.runs[name].rows())
+    assert found.told["gates"] == study.told["gates"]
 
 
 def test_a_finished_study_is_not_run_again(study, scales):
     parts = sorted(study.folder.rglob("*.parquet"))
     before = {path: path.stat().st_mtime_ns for path in parts if path.name != "images.parquet"}
+    assert len(before) > 50
     models = {path: path.stat().st_mtime_ns for path in (study.folder / "models").iterdir()}
     yona.reproduce(study.folder, "smoke", device="cpu")
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -103,13 +110,27 @@ def test_ablations_are_told_and_those_left_out_have_a_reason(study):
 
 def test_seconds_are_kept_by_part(study):
     seconds = json.loads((study.folder / "timings.json").read_text())
-    for part in ("training t1", "gates half", "shapes predictions", "digits numbers: gradient", "ablation t-init-pytorch"):
+    for part in (
+        "training t1",
+        "gates half",
+        "shapes predictions",
+        "digits numbers: gradient",
+        "ablation t-init-pytorch",
+    ):
         assert seconds[part] >= 0
 
 
 def test_tables_hold_every_number_under_headings(study):
     text = study.write()[0].read_text()
-    for heading in ("The two checks", "Gates", "Verdicts", "Energy on half", "Focus on pairs2", "Equation (1)", "Ablations"):
+    for heading in (
+        "The two checks",
+        "Gates",
+        "Verdicts",
+        "Energy on half",
+        "Focus on pairs2",
+        "Equation (1)",
+        "Ablations",
+    ):
         assert f"**{heading}**" in text or f"**{heading}** (" in text
     assert "**top_down randomisation on t: Spearman, abs**" in text
     assert "nan" not in text
@@ -137,7 +158,9 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
 def test_show_and_serve_know_the_study(study):
     told = show_study.as_dict(study.folder)
     assert (told["study"], told["scale"], len(told["claims"])) == ("yona", "smoke", 15)
-    assert {part["name"]: part["finished"] for part in told["parts"]} == dict.fromkeys(("ablations", "curves", "maps"), True)
+    assert {part["name"]: part["finished"] for part in told["parts"]} == dict.fromkeys(
+        ("ablations", "curves", "maps", "pairs"), True
+    )
     lines = {one.name: one for one in listed(study.folder.parent)}
     assert lines["run"].kind == "study yona"
     assert lines["run"].state == "finished"

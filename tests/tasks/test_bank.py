@@ -111,6 +111,23 @@ def test_the_papers_classes_are_taken_from_among_others_in_its_order(tmp_path):
     assert held.pixels[0, 0, 0, 0] == 20 * sorted(PAPER).index(PAPER[0])
 
 
+def test_tiny_imagenet_is_read_as_it_is_released(tmp_path):
+    """Pictures lie one folder deeper, val/ has a list, and test/ has no labels."""
+    for number, name in enumerate(PAPER):
+        (tmp_path / "train" / name / "images").mkdir(parents=True)
+        (tmp_path / "train" / name / "images" / f"{name}_0.JPEG").write_bytes(picture(20 * number))
+    for split in ("val", "test"):
+        (tmp_path / split / "images").mkdir(parents=True)
+        for number in range(10):
+            (tmp_path / split / "images" / f"{split}_{number}.JPEG").write_bytes(picture(20 * number + 1))
+    lines = [f"val_{number}.JPEG\t{name}\t0\t0\t63\t63\n" for number, name in enumerate(PAPER)]
+    (tmp_path / "val" / "val_annotations.txt").write_text("".join(lines))
+    train, test = (bank(str(tmp_path), split) for split in ("train", "test"))
+    assert train.classes == test.classes == PAPER
+    assert train.pixels[:, 0, 0, 0].tolist() == [20 * n for n in range(10)]
+    assert test.pixels[:, 0, 0, 0].tolist() == [20 * n + 1 for n in range(10)]
+
+
 def test_folders_named_0_to_9_are_digits_and_other_sizes_are_made_to_fit(tmp_path):
     place = folder(tmp_path / "drawn", list("0123456789"), side=40, mode="L")
     assert digit_bank(str(place), "test").pixels.shape == (20, 1, 28, 28)

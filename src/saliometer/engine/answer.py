@@ -30,12 +30,14 @@ class Answers:
         size: int = 0,
         *,
         align: int = 1,
+        classes: int = 0,
         watch: Callable[[int], None] = lambda images: None,
     ) -> None:
         self.model, self.device = model, device
         self.align = align  # every pass is filled up to a multiple of this, which keeps rounding the same
         size = size or BATCH[device.type]
         self.size = size + -size % align
+        self.columns = classes  # of the logits, where that is known
         self.watch = watch  # told how many images have just gone through
         self.passes = 0  # images that went through the network so far
         self.asked = 0  # images that all questions so far amount to, each counted once
@@ -328,6 +330,8 @@ class Answers:
         if logits.ndim != 2 or len(logits) != count:
             came = tuple(logits.shape)
             raise ValueError(f"model '{self.model.name}' gave shape {came}, wanted ({count}, classes)")
+        if self.columns and logits.shape[1] != self.columns:
+            raise ValueError(f"model '{self.model.name}' gave {logits.shape[1]} classes, and {self.columns} before")
         return logits
 
 

@@ -287,10 +287,11 @@ def _one_method(
     for comparison in () if made_elsewhere else owners or compared:
         timed, metric = Timer(shelf.answers), comparison.name
         try:
-            found_rows = comparison.rows(subject, found.maps, samples)
-            blocks += _pair_blocks(constant, samples, found_rows)
-            if isinstance(comparison, Paired) and unit.start == 0 and request.pictures and not method.control:
-                keep_pairs(run, unit, method.label, comparison.pictures(subject, found.maps, found_rows), samples.ids)
+            rows = comparison.rows(subject, found.maps, samples)
+            blocks += _pair_blocks(constant, samples, rows)
+            shown = comparison.pictures(subject, found.maps, rows) if unit.start == 0 and request.pictures else {}
+            if shown and not method.control:
+                keep_pairs(run, unit, method.label, shown, samples.ids)
             costs[metric] = timed.cost()
         except MemoryError:
             raise

@@ -17,7 +17,6 @@ from saliometer.tasks._bank import Bank, bank
 from saliometer.types import PRIMARY, SECONDARY, Model, Samples
 
 TASKS = {"digits": digits, "half_digits": half_digits, "shape_digits": shape_digits, "pairs": pairs}
-ENLARGED = 112  # pixels of a pair's tile, for networks of ImageNet
 IMAGENET = ("efficientnet_lite0", "torchvision:resnet18")
 LOOKED_AT = 1024  # images at a time
 TESTED = 2000  # images that accuracy is measured on

@@ -17,8 +17,8 @@ from saliometer.engine.causal import IMAGENET, TESTED, Causal, gates, right, sca
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.shipped import CAM_LAYERS, MIDDLE_LAYERS
 from saliometer.engine.train import digest_of, rounded, save, so_far
+from saliometer.models._together import fit_together
 from saliometer.models.fit import Recipe, fit
-from saliometer.models.fit_together import fit_together
 from saliometer.registry import Spec
 from saliometer.sanity.gates import Gate, missed
 from saliometer.sanity.randomise import estimate

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from saliometer.cose.table import CHECKPOINT, RANDOM
 from saliometer.engine.checked import LogProbabilities
 from saliometer.engine.weights import check_finite, fingerprint, fit, read
 from saliometer.registry import Spec
-from saliometer.sanity.randomise import redrawn
+from saliometer.seeds import scoped
 
 ENDINGS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 Place = Path | str
@@ -32,7 +33,7 @@ class State:
 def states(net: nn.Module, checkpoints: Checkpoints | None, seed: int) -> tuple[list[State], list[str]]:
     """A random copy and every checkpoint that differs from the network itself; and what is to be said of them."""
     own, said = fingerprint(net), []
-    found = [State(RANDOM, fresh := redrawn(net, seed), fingerprint(fresh))]
+    found = [State(RANDOM, fresh := randomised(net, seed), fingerprint(fresh))]
     if found[0].sha256 == own:
         raise ValueError(
             "the model has no weights to draw anew, so COSE has no other models: it is for trained networks"
@@ -93,3 +94,19 @@ def _files(place: str) -> list[Path]:
     return sorted(
         found, key=lambda file: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(file))]
     )
+
+
+def randomised(net: nn.Module, seed: int) -> nn.Module:
+    """A copy whose layers are initialised again, head and running statistics included."""
+    copy = deepcopy(net).cpu()
+    with scoped("random model", seed), torch.no_grad():
+        for module in copy.modules():
+            reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+            if callable(reset):
+                reset()
+                continue
+            for values in module.parameters(recurse=False):  # tokens, positions, scales of one's own
+                if values.is_floating_point():
+                    values.normal_(0, 0.02)
+    device = next((values.device for values in net.parameters()), torch.device("cpu"))
+    return copy.to(device)

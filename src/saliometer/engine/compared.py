@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -50,8 +50,11 @@ class Comparison(Protocol):
     def rows(self, method: Method, maps: Tensor, samples: Samples) -> list[Rows]:
         """Of one chunk; `maps` are the method's of the images themselves."""
 
+    def pictures(self, method: Method, maps: Tensor, rows: Sequence[Rows]) -> dict[str, Any]:
+        """A few of the pairs that `rows` has just compared, as arrays; {} where there is nothing to show."""
+
 
 def notes_of(reasons: Iterable[str], where: Sequence[Sequence[bool]], count: int) -> list[str]:
     """The first reason that holds for each image, '' where none does."""
-    given = list(zip(reasons, where, strict=True))
+    given = [(why, places) for why, places in zip(reasons, where, strict=True) if any(places)]
     return [next((why for why, places in given if places[place]), "") for place in range(count)]

@@ -1,6 +1,8 @@
 """Maps for any classifier and any images, by a method's name, a spec string or a callable."""
 
+import math
 from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Literal, overload
 
 import torch
@@ -8,11 +10,12 @@ from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
 from saliometer.engine.known import Known
+from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.resolve import Asked, one_method
 from saliometer.engine.score import Failure, Method, attributions
-from saliometer.graph import Network, UnfitError
+from saliometer.graph import Network, UnfitError, modules_of
 from saliometer.maps import finite
 from saliometer.registry import Spec
 from saliometer.seeds import fork, forks
@@ -57,6 +60,8 @@ def explain(
         references = references.to(images)
     if not isinstance(model, Model | nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module")
+    if targets is not None:
+        _check_targets(targets, len(images))
     if batch_size < 0:
         raise ValueError(f"batch_size is {batch_size}: wanted 1 or more, or 0 to find it")
     if isinstance(method, str):
@@ -65,27 +70,85 @@ def explain(
     elif params:
         raise ValueError("parameters go with a method's name; bind those of a callable with functools.partial")
     chosen = one_method(method)
-    known = Known(model.net if isinstance(model, Model) else model, images[:1])
-    wrapped = model if isinstance(model, Model) else _wrapped(model, images, known, chosen, mean, std, multilabel)
-    classes = known("classes", lambda: _classes(wrapped, images))
-    size = batch_size or _fitting(known, wrapped, images, memory)
-    answers = Answers(wrapped, images.device, size)
+    edges = _Edges(images, references, targets)
+
+    def found_by(known: Known) -> Explained:
+        wrapped = model if isinstance(model, Model) else _wrapped(model, images, known, chosen, mean, std, multilabel)
+        size = batch_size or _fitting(known, wrapped, images, memory)
+        return _explained(wrapped, images, chosen, targets, references, seed, size, known, edges)
+
+    net, found = model.net if isinstance(model, Model) else model, None
+    known = Known(net, images[:1], believed=True, before=edges.check_finite)
+    try:
+        found = found_by(known)
+    except Exception:
+        if known.true:
+            raise
+    if found is None or not known.true:
+        found = found_by(Known(net, images[:1], before=edges.check_finite))
+    maps = found.maps if channels else found.maps.sum(1)
+    return replace(found, maps=maps) if full else maps
+
+
+class _Edges:
+    """The smallest and largest values of what came, looked at while a GPU is at work."""
+
+    def __init__(self, images: Tensor, references: Tensor | None, targets: Tensor | None) -> None:
+        given = {"images": images, "references": references, "targets": targets}
+        self.given = {name: values for name, values in given.items() if values is not None}
+        self._edges = {name: Later(torch.stack(values.aminmax())) for name, values in self.given.items()}
+
+    def check_finite(self) -> None:
+        """Both edges are NaN if any value is."""
+        for name, later in self._edges.items():
+            if not all(map(math.isfinite, later.read())):
+                raise _unwanted(name, self.given[name])
+
+    def check_targets(self, model: Model, classes: int) -> None:
+        low, high = self._edges["targets"].read() if "targets" in self._edges else (0, 0)
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"targets are {low}..{high}, but model '{model.name}' has {classes} classes, 0..{classes - 1}"
+            )
+
+
+def _explained(
+    model: Model, images: Tensor, chosen: Method, targets: Tensor | None, references: Tensor | None, seed: int,
+    size: int, known: Known, edges: _Edges,
+) -> Explained:  # fmt: skip
+    """Maps with their channels; refused where they, or what they were made of, is not what it should be."""
+    classes = known("classes", lambda: _classes(model, images))
+
+    @cache
+    def check() -> None:
+        """Whether passes are given what they need, and run on what was believed; asked when one is under way."""
+        known.confirm()
+        edges.check_finite()
+        edges.check_targets(model, classes)
+
+    answers = Answers(model, images.device, size, classes=classes, watch=lambda _: check())
     if targets is None:
         targets = answers.predicted(images)
-    _check_targets(targets, classes, answers, images)
-    seeds = forks(fork("explain", seed), torch.arange(len(images), device=images.device))
-    found = attributions([chosen], answers, Batch(images, targets, seeds, references))[chosen.label]
+    targets = targets.clamp(0, classes - 1)  # those beyond are refused, but a GPU must not see them
+    batch = Batch(images, targets, _seeds(seed, len(images), images.device), references)
+    found = attributions([chosen], answers, batch)[chosen.label]
+    check()  # none may have been
     whole = isinstance(found, Explained) and finite(found.maps)
     if not whole:
-        _classes(wrapped, images)  # if the model is to blame, that is what to say
+        _classes(model, images)  # if the model is to blame, that is what to say
     if isinstance(found, Failure):
         if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
     if not whole and not chosen.own:
-        _check_maps(found.maps, chosen.label, wrapped, images)
-    maps = found.maps if channels else found.maps.sum(1)
-    return replace(found, maps=maps) if full else maps
+        _check_maps(found.maps, chosen.label, model, images)
+    return found
+
+
+@lru_cache(maxsize=8)
+@torch.inference_mode(False)  # kept for callers in any mode
+def _seeds(seed: int, count: int, device: torch.device) -> Tensor:
+    return forks(fork("explain", seed), torch.arange(count, device=device))
 
 
 def _fitting(known: Known, model: Model, images: Tensor, memory: float) -> int:
@@ -100,16 +163,18 @@ def _fitting(known: Known, model: Model, images: Tensor, memory: float) -> int:
 def _check_images(name: str, images: Tensor) -> None:
     if not isinstance(images, Tensor):
         raise ValueError(f"{name} are of type {type(images).__name__}, wanted a tensor of shape (N, C, H, W)")
-    if images.ndim != 4 or not images.numel() or not images.is_floating_point() or not finite(images):
-        came = f"shape {tuple(images.shape)}, {images.dtype}"
-        raise ValueError(
-            f"{name} have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more"
-        )
+    if images.ndim != 4 or not images.numel() or not images.is_floating_point():
+        raise _unwanted(name, images)
     if images.dtype not in (torch.float32, torch.float64):
         raise ValueError(
             f"{name} are {images.dtype}: wanted float32 or float64, because attributions in half precision are mostly "
             f"rounding; use {name}.float() and model.float()"
         )
+
+
+def _unwanted(name: str, images: Tensor) -> ValueError:
+    came = f"shape {tuple(images.shape)}, {images.dtype}"
+    return ValueError(f"{name} have {came}: wanted finite floating point numbers of shape (N, C, H, W), N of 1 or more")
 
 
 def _classes(model: Model, images: Tensor) -> int:
@@ -141,19 +206,14 @@ def _classes(model: Model, images: Tensor) -> int:
     return logits.shape[1]
 
 
-def _check_targets(targets: Tensor, classes: int, answers: Answers, images: Tensor) -> None:
+def _check_targets(targets: Tensor, count: int) -> None:
     if not isinstance(targets, Tensor):
         raise ValueError(
             f"targets are of type {type(targets).__name__}, wanted an int64 tensor, one class for each image"
         )
-    if targets.shape != (len(images),) or targets.dtype != torch.int64:
+    if targets.shape != (count,) or targets.dtype != torch.int64:
         came = f"shape {tuple(targets.shape)}, {targets.dtype}"
-        raise ValueError(f"targets have {came}: wanted int64 of shape ({len(images)},), one class for each image")
-    low, high = torch.stack(targets.aminmax()).tolist()
-    if low < 0 or high >= classes:
-        raise ValueError(
-            f"targets are {low}..{high}, but model '{answers.model.name}' has {classes} classes, 0..{classes - 1}"
-        )
+        raise ValueError(f"targets have {came}: wanted int64 of shape ({count},), one class for each image")
 
 
 def _check_maps(maps: Tensor, label: str, model: Model, images: Tensor) -> None:
@@ -170,7 +230,7 @@ def _check_maps(maps: Tensor, label: str, model: Model, images: Tensor) -> None:
 def _wrapped(
     net: nn.Module, images: Tensor, known: Known, method: Method, mean: Scale, std: Scale, multilabel: bool
 ) -> Model:
-    if known("in train mode", lambda: any(module.training for module in net.modules())):
+    if any(module.training for module in modules_of(net)):  # before anything runs that would change it
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     means, stds = ((v,) if isinstance(v, int | float) else tuple(v) for v in (mean, std))
     for name, values in (("mean", means), ("std", stds)):

@@ -19,6 +19,7 @@ from saliometer.engine.compared import Rows, notes_of
 from saliometer.engine.device import exact
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions
+from saliometer.graph import Network
 from saliometer.metrics._randomised import scored
 from saliometer.perturb import filled
 from saliometer.sanity.layers import Layer, layers_in_order
@@ -158,6 +159,9 @@ class Randomised:
             raise ValueError(failed[0])
         return _fetched(found, len(samples))
 
+    def pictures(self, method: Method, maps: Tensor, rows: Sequence[Rows]) -> dict[str, Any]:
+        return {}
+
     def _found(self, method: Method, maps: Tensor, batch: Batch) -> Iterator[Found]:
         own = Own([test for group in self.groups for test in group.tests], method, maps, batch, self.answers)
         for number, group in enumerate(self.groups):
@@ -165,6 +169,7 @@ class Randomised:
                 for state in group.states:
                     with exact():
                         self.answers.passes += group.weights.become(state.chosen, state.draw)
+                    Network(self.answers.model.net, self.answers.model.logits).look_again()
                     answers = self._answers(f"{number} {state.label}")
                     for view in state.views:
                         others = self._explained(method, answers, batch, view, (number, state.label))

@@ -1,5 +1,6 @@
 """What the ground-truth benchmark measures: settings, images, definitions; and its version in full."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,4 +117,5 @@ def fixed(request: Request, weights: Path | None = None) -> dict[str, Any]:
 
 def default_folder(request: Request, met: dict[str, Any]) -> Path:
     """Depends on what is measured but not on the methods, so that a new method finds the others done."""
-    return Path("runs") / f"{request.known.name}-{key(request.told(), met)[:8]}"
+    name = re.sub(r"[^A-Za-z0-9_=-]+", "-", request.known.name).strip("-")
+    return Path("runs") / f"{name}-{key(request.told(), met)[:8]}"

@@ -3,7 +3,7 @@
 from saliometer.graph.capture import Graph, Ref, Step, UnfitError, once
 from saliometer.graph.families import ceiling, family, gate_of, is_mask, kernel_places
 from saliometer.graph.folding import scale_and_shift
-from saliometer.graph.network import Network, state_of
+from saliometer.graph.network import Network, modules_of, state_of
 from saliometer.graph.walk import Chosen, Here, Pass, RefusedError, Rules, Signals, refusal, transpose, walk
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "gate_of",
     "is_mask",
     "kernel_places",
+    "modules_of",
     "once",
     "refusal",
     "scale_and_shift",

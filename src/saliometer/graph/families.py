@@ -28,6 +28,7 @@ ROUTES = {
 SAME = {"clone", "contiguous", "alias", "to", "_to_copy", "type_as", "float", "double", "lift_fresh_copy", "identity"}
 NORMS = {"batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"}
 CUTS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum"}
+LINEAR = {"kernel", "average", "route", "same", "add", "shift", "scale"}  # families whose slope is the same everywhere
 COMPARES = {"gt", "ge", "lt", "le", "eq", "ne"}
 
 

@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
-from saliometer.graph.families import families
+from saliometer.graph.families import LINEAR, families
 from saliometer.graph.folding import folded
-from saliometer.graph.walk import Pass
+from saliometer.graph.walk import Pass, Repeated
 
 NONLINEAR = {
     "relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum", "where", "masked_fill",
@@ -29,7 +29,6 @@ NONLINEAR = {
 }  # fmt: skip
 GROUPS = ("batch_norm", "layer_norm", "group_norm", "max_pool", "scaled_dot_product")  # one name for all their kernels
 PRODUCTS = {"mul", "div", "bmm", "mm", "addmm", "baddbmm", "addcmul", "addcdiv", "convolution", "dot", "mv"}
-LINEAR = {"kernel", "average", "route", "same", "add", "shift", "scale"}
 FLAGS = frozenset((bool, float, str))  # kinds of attributes of a module that decide what it does
 AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -87,11 +86,22 @@ class Network:
 
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass, to be compared with the network itself later; `fold` puts batch norms into the weights before."""
-        graph = self.graph(images)
+        graph = self.graph(images, believed=True)
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
         return forward
+
+    def repeated(self, forward: Pass, copies: int) -> Repeated:
+        """A folded pass as if it had been made on so many copies of its images."""
+        own, images = forward.graph, forward.values[0]
+        images = images[:1].expand(copies * len(images), -1, -1, -1)
+        graph = folded(self.graph(images, believed=True))
+        if graph.facts["state"][0] != own.facts["state"][0]:  # of the two, which one is true is seen later
+            graph = folded(self.graph(images))
+        if [step.op for step in graph.steps] != [step.op for step in own.steps]:
+            raise UnfitError(f"{type(self.net).__name__} runs other operations on more images, {INSTEAD}")
+        return Repeated(forward, graph, copies)
 
     def _check(self) -> None:
         """For the end of a walk, when a GPU has its work: what the network itself runs is counted meanwhile."""
@@ -100,6 +110,11 @@ class Network:
 
     def _stale(self) -> bool:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
+        state = state_of(self.net) if self._twins else None
+        if any(twin.graph.facts["state"][0] != state for twin in self._twins):
+            self.look_again()
+            self._twins.clear()
+            return True
         if self._twins and self._counts is None:
             first = self._twins[0]
             first.own, self._counts = self._own(first.image)
@@ -156,25 +171,41 @@ class Network:
         bad = (n for n, value in values.items() if not all(one.isfinite().all() for one in _tensors(value)))
         return next((self.graph(images).steps[number] for number in bad), None)
 
-    def graph(self, images: Tensor) -> Graph:
-        """The captured operations for images of this shape; kept while the network stays as it is."""
+    def graph(self, images: Tensor, *, believed: bool = False) -> Graph:
+        """The captured operations for images of this shape; kept while the network stays as it is.
+
+        To look whether it did takes a while: who has it `believed` looks later.
+        """
         shelf = _captured.setdefault(self.net, {})
-        modules, held, versions, flags = state_of(self.net)
-        key = (images.shape, images.dtype, images.device, modules, held, flags)
-        known = shelf.get(key)
-        if known is None or known.facts["versions"] != versions:
+        key = (images.shape, images.dtype, images.device)
+        if key in shelf and believed:
+            return shelf[key]
+        self.look_again()
+        if key not in shelf:
             if len(shelf) > 8:
                 shelf.clear()
-            shelf[key] = self._new(images) if known is None or not known.facts["live"] else _renewed(known)
-            shelf[key].facts["versions"] = versions
+            shelf[key] = self._new(images)
         return shelf[key]
 
+    def look_again(self) -> None:
+        """Forget what was captured of a network that was another one; steps that read its own memory stay."""
+        state, shelf = state_of(self.net), _captured.get(self.net, {})
+        for key, known in list(shelf.items()):
+            before, held = known.facts["state"]
+            if before == state:
+                continue
+            del shelf[key]
+            if known.facts["live"] and (before[:2], before[3]) == (state[:2], state[3]):  # only weights were written to
+                shelf[key] = _renewed(known)
+                shelf[key].facts["state"] = state, held
+
     def _new(self, images: Tensor) -> Graph:
+        state = state_of(self.net)
         graph = capture(self.net, self.logits, images)
         graph.facts["nonlinear"] = nonlinear(graph, images)
-        state = [*self.net.parameters(), *self.net.buffers()]
-        graph.facts["state"] = state  # while they live, ids are their own
-        graph.facts["live"] = _is_live(graph, state)
+        held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
+        graph.facts["state"] = state, held
+        graph.facts["live"] = _is_live(graph, held)
         graph.facts["renewed"] = False
         return graph
 
@@ -190,7 +221,7 @@ def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
 
 def _renewed(graph: Graph) -> Graph:
     """The same steps on weights that were written to: what was found out about the old ones is forgotten."""
-    kept = {name: graph.facts[name] for name in ("nonlinear", "state", "live")}
+    kept = {name: graph.facts[name] for name in ("nonlinear", "live")}
     return Graph(graph.steps, graph.layers, kept | {"renewed": True})
 
 
@@ -212,11 +243,27 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
 
 def state_of(net: nn.Module) -> tuple[Any, ...]:
     """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
-    modules = list(net.modules())
-    held = [value for m in modules for value in (*m._parameters.values(), *m._buffers.values()) if value is not None]
-    versions = [0 if value.is_inference() else value._version for value in held]
-    flags = [value for module in modules for value in vars(module).values() if type(value) in FLAGS]
+    modules = modules_of(net)
+    held: list[Any] = []
+    values: list[Any] = []
+    for module in modules:
+        held += module._parameters.values()
+        held += module._buffers.values()
+        values += vars(module).values()
+    versions = [0 if value is None or value.is_inference() else value._version for value in held]
+    flags = [value for value in values if type(value) in FLAGS]
     return tuple(map(id, modules)), tuple(map(id, held)), tuple(versions), tuple(flags)
+
+
+def modules_of(net: nn.Module) -> list[nn.Module]:
+    """Each once, as `net.modules()` has them in another order and more slowly."""
+    found, left = {}, [net]
+    while left:
+        module = left.pop()
+        if module is not None and id(module) not in found:
+            found[id(module)] = module
+            left += module._modules.values()  # type: ignore[arg-type]
+    return list(found.values())
 
 
 class _Counter(TorchDispatchMode):

@@ -6,11 +6,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import grad
 
 from saliometer.graph.capture import Graph, Step, UnfitError
-from saliometer.graph.families import affine, family, gate_of, is_mask
+from saliometer.graph.families import LINEAR, affine, family, gate_of, is_mask
 
-Signals = Sequence[Tensor | None]
+CONVOLUTIONS: dict[str, Any] = {
+    "conv1d": grad.conv1d_input,
+    "conv2d": grad.conv2d_input,
+    "conv3d": grad.conv3d_input,
+}
+Signals = Sequence[Any]  # tensors, or what a method has instead; None where nothing is sent
 Rule = Callable[["Here", Any], Signals]
 Rules = Mapping[str, Rule]  # family -> rule; 'affine' is for operations that are found to be affine
 
@@ -48,6 +54,11 @@ class Pass:
         logits: Tensor = self.values[self.graph.output]
         return logits.detach()
 
+    def apart(self, number: int, groups: int) -> Tensor:
+        """(groups or 1, images, ...): a step's values, rows of which so many groups follow each other."""
+        values: Tensor = self.values[number]
+        return values.view(groups, -1, *values.shape[1:])
+
     def back(self, number: int, signal: Any) -> list[Tensor | None]:
         """The true derivative: a signal at a step's output, sent to its inputs."""
         return self._done[number].back(signal, self.keep)
@@ -81,6 +92,42 @@ def _leaf(value: Any, slopes: bool = True) -> Any:
     return value.detach().requires_grad_(slopes and value.is_floating_point()) if isinstance(value, Tensor) else value
 
 
+class Repeated:
+    """A pass as if it had been made on some copies of its images, one after the other; nothing runs or lies twice.
+
+    `graph` has the same steps for so many images.
+    """
+
+    def __init__(self, forward: Pass, graph: Graph, copies: int) -> None:
+        self.graph, self.copies, self.check = graph, copies, forward.check
+        images = torch.arange(len(forward.values[0]), device=forward.logits.device)
+        self.values = _Rows(forward, images.repeat(copies))
+
+    def apart(self, number: int, groups: int) -> Tensor:
+        assert groups == self.copies, "a group is a copy of the images"
+        values: Tensor = self.values.once(number)
+        return values[None]
+
+    def back(self, number: int, signal: Any) -> list[Tensor | None]:
+        """The true derivative; of what is linear it is the same whatever its inputs are, so that nothing is copied."""
+        step = self.graph.steps[number]
+        if step.op in CONVOLUTIONS and not step.kwargs and not any(isinstance(value, str) for value in step.args):
+            return [CONVOLUTIONS[step.op](self._shape(step.inputs[0]), step.args[1], signal, *step.args[3:])]
+        values = self._like if family(self.graph, step) in LINEAR else self.values.__getitem__
+        with torch.inference_mode(False), torch.enable_grad():
+            done = Done(step, {place: _leaf(values(place)) for place in step.inputs})
+        return done.back(signal)
+
+    def _like(self, number: int) -> Tensor:
+        """Values of the right shape, without memory of their own."""
+        values: Tensor = self.values.forward.values[number]
+        return values.new_zeros(()).expand(self._shape(number))
+
+    def _shape(self, number: int) -> tuple[int, ...]:
+        shape = self.values.forward.values[number].shape
+        return self.graph.steps[number].shape or (self.copies * shape[0], *shape[1:])
+
+
 class Chosen:
     """A pass over references as if it had been made on these rows, each for that many images; or on all as they are."""
 
@@ -93,12 +140,11 @@ class Chosen:
         logits: Tensor = self.values[self.forward.graph.output]
         return logits
 
-    def beside(self, number: int, value: Tensor) -> tuple[Tensor, Tensor]:
-        """A value and what the references have there, in shapes that fit each other without a copy for every image."""
-        if self.rows is None or self.images == 1:
-            return value, self.values[number]
-        every = _Rows(self.forward, self.rows)[number]
-        return value.unflatten(0, (len(self.rows), self.images)), every[:, None]
+    def beside(self, number: int, forward: Pass | Repeated) -> tuple[Tensor, Tensor]:
+        """A step's values and what the references have there, in shapes that fit each other without copies."""
+        if self.rows is None:
+            return forward.values[number], self.values[number]
+        return forward.apart(number, len(self.rows)), _Rows(self.forward, self.rows)[number][:, None]
 
     def back(self, number: int, signal: Any) -> list[Tensor | None]:
         step = self.forward.graph.steps[number]
@@ -108,20 +154,31 @@ class Chosen:
 
 
 class _Rows(dict[int, Any]):
+    """Values of a pass in other rows; made anew whenever they are read."""
+
     def __init__(self, forward: Pass, rows: Tensor) -> None:
         self.forward, self.rows = forward, rows
 
-    def __missing__(self, number: int) -> Any:
+    def once(self, number: int) -> Any:
+        """In the rows of the pass itself."""
         value, count = self.forward.values[number], len(self.forward.values[0])
-        if not isinstance(value, Tensor) or len(value) != count:
+        parts = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(part, Tensor) and len(part) == count for part in parts):
             raise RefusedError(f"images do not stay apart in the operation {self.forward.graph.steps[number]}")
-        return value[self.rows] if count > 1 else value.expand(len(self.rows), *value.shape[1:])
+        return value
+
+    def __missing__(self, number: int) -> Any:
+        value = self.once(number)
+        return tuple(map(self._chosen, value)) if isinstance(value, tuple) else self._chosen(value)
+
+    def _chosen(self, value: Tensor) -> Tensor:
+        return value[self.rows] if len(value) > 1 else value.expand(len(self.rows), *value.shape[1:])
 
 
 class Here:
     """A step on the walk, with what went in and came out; `reference` is the pass it is compared with, if any."""
 
-    def __init__(self, forward: Pass, step: Step, reference: Chosen | None = None) -> None:
+    def __init__(self, forward: Pass | Repeated, step: Step, reference: Chosen | None = None) -> None:
         self.forward, self.step, self._reference = forward, step, reference
 
     @property
@@ -144,8 +201,8 @@ class Here:
 
     def change(self, number: int) -> Tensor:
         """How far a step's result is from that of the reference."""
-        value, expected = self.reference.beside(number, self.forward.values[number])
-        return (value - expected).view_as(self.forward.values[number])
+        value, expected = self.reference.beside(number, self.forward)
+        return value - expected if self.reference.rows is None else (value - expected).flatten(0, 1)
 
     def back(self, signal: Any) -> Signals:
         return self.forward.back(self.step.number, signal)
@@ -155,10 +212,10 @@ class Here:
         """Which of the inputs is the activation: `where(x > 0, x, 0)` reads x and a condition."""
         return next(place for place, number in enumerate(self.step.inputs) if not is_mask(self.graph, number))
 
-    def only(self, signal: Tensor | None, place: int | None = None) -> Signals:
+    def only(self, signal: Any, place: int | None = None) -> Signals:
         """A signal for one input and none for the others."""
         chosen = self.main if place is None else place
-        return [signal if number == chosen else None for number in range(len(self.inputs))]
+        return [signal if number == chosen else None for number in range(len(self.step.inputs))]
 
 
 def transpose(here: Here, signal: Any) -> Signals:
@@ -166,7 +223,7 @@ def transpose(here: Here, signal: Any) -> Signals:
     return here.back(signal)
 
 
-def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = None) -> Tensor:
+def walk(forward: Pass | Repeated, start: Any, rules: Rules, reference: Chosen | None = None) -> Any:
     """The signal that reaches the images when `start` is put on the logits."""
     graph = forward.graph
     signals: dict[int, Any] = {graph.output: start}
@@ -189,7 +246,7 @@ def walk(forward: Pass, start: Tensor, rules: Rules, reference: Chosen | None = 
     if reached is None:
         raise ValueError("no signal reaches the images from the logits")
     forward.check()
-    return reached  # type: ignore[no-any-return]
+    return reached
 
 
 def _add_item(signals: dict[int, Any], step: Step, signal: Tensor, count: int) -> None:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import Chosen, Here, Network, Pass, Rules, Signals
 from saliometer.methods._rules import LINEAR
 from saliometer.perturb import SHARED
@@ -63,12 +64,13 @@ def rectify(here: Here, multipliers: Tensor) -> Signals:
 
     That is (v+ + r+) / (|v| + |r|): 1 or 0 where both have one sign, else the positive one's part of the way.
     """
-    number = here.step.inputs[here.main]
-    value, reference = here.reference.beside(number, here.forward.values[number])
-    output, expected = here.reference.beside(here.step.number, here.output)
-    length = value.abs().add_(reference.abs().add_(torch.finfo(value.dtype).tiny))
+    value, reference = here.reference.beside(here.step.inputs[here.main], here.forward)
+    if kernels := fused.kernels(value, reference, multipliers):
+        return here.only(kernels.rectified(value, reference, multipliers))
+    output, expected = here.reference.beside(here.step.number, here.forward)
+    length = value.abs() + reference.abs().add_(torch.finfo(value.dtype).tiny)
     share = (output + expected).div_(length)
-    return here.only(multipliers * share.view_as(multipliers))
+    return here.only(share.view_as(multipliers).mul_(multipliers))
 
 
 def product(here: Here, multipliers: Tensor) -> Signals:

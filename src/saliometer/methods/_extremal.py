@@ -113,16 +113,15 @@ def mixed(levels: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
     return torch.lerp(lower, upper, height - floor), (len(levels) - 1) * (upper - lower)
 
 
-def sharpened(masks: Tensor, references: Tensor) -> Tensor:
-    """The (A, N, H, W) masks with the values of (A, H W) sorted references instead, in the order of their pixels."""
+def sharpened(masks: Tensor, areas: Sequence[float]) -> Tensor:
+    """(A, N, H, W) of 0 and 1: the highest pixels of each mask, as many as its area has; of equal ones the last."""
     flat = masks.flatten(2)
-    order = flat.argsort(dim=2, stable=True)
-    return torch.empty_like(flat).scatter_(2, order, references[:, None].expand_as(flat)).view_as(masks)
-
-
-def references(areas: Sequence[float], like: Tensor) -> Tensor:
-    """(A, H W): the sorted pixels of a sharp mask of each area, zeros and then ones, for images or masks like these."""
-    count = like.shape[-2:].numel()
-    places = torch.arange(count, device=like.device)
-    zeros = torch.tensor([round((1 - area) * count) for area in areas], device=like.device)
-    return (places >= zeros[:, None]).to(like.dtype)
+    pixels = flat.shape[2]
+    counts = [pixels - round((1 - area) * pixels) for area in areas]
+    lowest = [some.topk(max(1, count), sorted=False).values.amin(1) for some, count in zip(flat, counts, strict=True)]
+    threshold = torch.stack(lowest)[:, :, None]  # (A, N, 1)
+    above = flat > threshold
+    left = flat.new_tensor(counts)[:, None, None] - above.sum(2, keepdim=True)  # to be filled by those that are equal
+    equal = flat == threshold
+    behind = equal.flip(2).cumsum(2).flip(2)  # how many equal ones are left from here on
+    return (above | (equal & (behind <= left))).to(masks.dtype).view_as(masks)

@@ -4,6 +4,7 @@ LRP is reported by its authors to be patented, free for personal and scientific 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from saliometer.graph import (
     Graph,
     Here,
     Network,
-    RefusedError,
+    Pass,
     Rules,
     Signals,
     Step,
@@ -25,66 +26,19 @@ from saliometer.graph import (
     walk,
 )  # fmt: skip
 from saliometer.methods._kernels import applied, bias_of, weights_of
+from saliometer.methods._relevance import NO_BIAS, Books, Relevance, Sloped, divided, largest_share, over, whole
 from saliometer.types import Asking, Batch, Explained, Walk
 
-Part = Callable[[Here, Tensor, "Books"], Signals]  # a rule that says where the rest of the relevance went
+Part = Callable[[Here, Any, Books], Signals]  # a rule that says where the rest of the relevance went
 BIASES = ("split", "full", "ignore")  # how a bias joins the two halves of alpha-beta
 JOINS = ("cat", "concat", "stack", "pad", "constant_pad_nd")  # routes that may bring in constants
-UNCHANGED = ("relu", "relu_capped", "from_zero", "max", "route", "same", "scale", "gated")  # a 0 stays one
-NO_BIAS = torch.zeros(())
 SMALLEST = 1e-7  # a denominator below this counts as zero where a rule lets it cross zero
-
-
-class Books:
-    """Where relevance goes that does not reach the inputs: to biases, to the stabiliser, or lost at a zero."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[Tensor]] = {}
-        self._most: dict[str, list[Tensor]] = {}
-        self.checks: list[Callable[[], None]] = []  # that wait for a GPU, so they are made when the walk is over
-
-    def note(self, fact: str, values: Tensor) -> None:
-        """Keep the largest size of each image's values."""
-        self._most.setdefault(fact, []).append(torch.linalg.vector_norm(values.flatten(1), torch.inf, dim=1))
-
-    def add(self, part: str, amounts: Tensor) -> None:
-        """Sums over places, which are short, are made as they come; those over channels and layers in `totals`."""
-        self._parts.setdefault(part, []).append(_summed(amounts))
-
-    def add_bias(self, quotient: Tensor, bias: Tensor) -> None:
-        """What a bias gets; where it has one value for each channel, the quotient is summed first, which reads less."""
-        if bias.ndim == quotient.ndim - 1 == 3:
-            self.add("bias", _summed(quotient) * bias.flatten())
-        elif bias.ndim:
-            self.add("bias", quotient * bias)
-
-    def totals(self, images: int) -> dict[str, Tensor]:
-        """(images,) float64 for each part."""
-        return {part: _rows(some, images).sum(1, dtype=torch.float64) for part, some in self._parts.items()}
-
-    def largest(self, images: int) -> dict[str, Tensor]:
-        """(images,) float64 for each fact."""
-        return {fact: _rows(some, images).amax(1).double() for fact, some in self._most.items()}
-
-
-def _summed(values: Tensor) -> Tensor:
-    """(rows, channels): summed over places."""
-    return values.sum(tuple(range(2, values.ndim))) if values.ndim > 2 else values.flatten(1)
-
-
-def _rows(values: Sequence[Tensor], images: int) -> Tensor:
-    """Side by side, (images, ...)."""
-    if any(len(one) % images for one in values):
-        raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
-    return torch.cat([one.reshape(images, -1) for one in values], 1)
-
-
 Pairs = Sequence[tuple[Tensor, Tensor]]  # activations and weights
 
 
-def shares(here: Here, relevance: Tensor, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0) -> Tensor:
+def shares(here: Here, relevance: Relevance, pairs: Pairs, bias: Tensor, books: Books) -> Tensor:
     """What the pairs of activations and weights get: q = R / (sum of the pairs + bias), sent back over the weights."""
-    slopes = slopes_over(here, relevance, pairs, bias, books, smallest)
+    slopes = slopes_over(here, relevance, pairs, bias, books)
     return joined([activations for activations, _ in pairs], slopes)
 
 
@@ -97,23 +51,15 @@ def joined(activations: Sequence[Tensor], slopes: Sequence[Tensor]) -> Tensor:
 
 
 def slopes_over(
-    here: Here, relevance: Tensor, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0
+    here: Here, relevance: Relevance, pairs: Pairs, bias: Tensor, books: Books, smallest: float = 0.0, share: float = 1
 ) -> Sequence[Tensor]:
-    """For each pair, q = R / (sum of the pairs + bias) sent back over its weights."""
+    """For each pair, q = a share of R / (sum of the pairs + bias) sent back over its weights."""
     with torch.enable_grad():
         leaves = [activations.detach().requires_grad_() for activations, _ in pairs]
         parts = [applied(here.step, leaf, weights) for leaf, (_, weights) in zip(leaves, pairs, strict=True)]
     total = sum((part.detach() for part in parts[1:]), start=parts[0].detach())
-    quotient = over(relevance, total + bias if bias.ndim else total, books, smallest)
-    books.add_bias(quotient, bias)
+    quotient = divided(relevance, total, bias, books, missing=True, smallest=smallest, share=share)
     return torch.autograd.grad(parts, leaves, [quotient] * len(parts))
-
-
-def over(relevance: Tensor, total: Tensor, books: Books, smallest: float = 0.0) -> Tensor:
-    """R / total; what stands over a zero is lost."""
-    zero = total.abs() <= smallest if smallest else total == 0
-    books.add("lost", torch.where(zero, relevance, 0))
-    return (relevance / total).masked_fill_(zero, 0)
 
 
 def part_of(values: Tensor, sign: int) -> Tensor:
@@ -132,37 +78,33 @@ def signed(here: Here) -> tuple[Tensor, Tensor | None]:
 def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
     """In proportion to each input's part of the sum; `epsilon` is added to the sum, or that share of its own rms."""
 
-    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
-        total = here.output
-        if scale == "absolute" and rectified(here.graph)[here.step.number]:
-            quotient = _over_open(relevance, total, epsilon, books)
-        elif epsilon:
-            width = total.new_full((), epsilon)
-            if scale == "rms":
-                width = width * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
-            stabiliser = torch.copysign(width, total)
-            whole = total + stabiliser  # never 0, unless a layer's own size is
-            quotient = over(relevance, whole, books) if scale == "rms" else relevance / whole
-            books.add("epsilon", quotient * stabiliser)
+    def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
+        total, bias = here.output, constant_of(here)
+        if scale == "rms":
+            quotient = _over_rms(whole(relevance), total, epsilon, books)
+            books.add_bias(quotient, bias)
+        elif epsilon or not isinstance(relevance, Sloped):
+            quotient = divided(relevance, total, bias, books, epsilon=epsilon)
         else:
-            quotient = over(relevance, total, books)
-        books.add_bias(quotient, constant_of(here))
-        return [_times(value, sent) for value, sent in zip(here.inputs, here.back(quotient), strict=True)]
+            quotient = relevance.uncut  # R / total is the slope itself
+            books.add_bias(quotient, bias)
+        return sloped(here.inputs, here.back(quotient))
 
     return rule
 
 
-def _over_open(relevance: Tensor, total: Tensor, epsilon: float, books: Books) -> Tensor:
-    """R / (total + epsilon), where R is 0 unless the total is positive: nothing is lost."""
-    whole = total.clamp(min=torch.finfo(total.dtype).tiny)
-    quotient = relevance / (whole.add_(epsilon) if epsilon else whole)
-    if epsilon:
-        books.add("epsilon", _summed(quotient) * epsilon)
+def sloped(values: Sequence[Tensor], slopes: Signals) -> Signals:
+    """Relevance in proportion to values; none where no slope came."""
+    return [None if slope is None else Sloped(value, slope) for value, slope in zip(values, slopes, strict=True)]
+
+
+def _over_rms(relevance: Tensor, total: Tensor, epsilon: float, books: Books) -> Tensor:
+    """R / total, kept from zero by a share of the layer's own size, which may be 0."""
+    width = epsilon * total.square().mean(tuple(range(1, total.ndim)), keepdim=True).sqrt()
+    stabiliser = torch.copysign(width, total)
+    quotient = over(relevance, total + stabiliser, books)
+    books.add("epsilon", quotient * stabiliser)
     return quotient
-
-
-def _times(value: Tensor, sent: Tensor | None) -> Tensor | None:
-    return None if sent is None else value * sent
 
 
 def constant_of(here: Here) -> Tensor:
@@ -180,7 +122,7 @@ def constant_of(here: Here) -> Tensor:
 def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
     """Alpha of the relevance to what speaks for a unit, minus beta to what speaks against; `bias` joins as named."""
 
-    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+    def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
         plus, minus = signed(here)
         weights, offset = weights_of(here.step), bias_of(here)
         smallest = SMALLEST if bias == "full" else 0.0
@@ -190,14 +132,19 @@ def alpha_beta(alpha: float, beta: float, bias: str = "split") -> Part:
             if minus is not None:
                 pairs.append((minus, part_of(weights, -sign)))
             part = part_of(offset, sign) if bias == "split" else offset if bias == "full" else NO_BIAS
-            return slopes_over(here, share * relevance if share != 1 else relevance, pairs, part, books, smallest)
+            return slopes_over(here, relevance, pairs, part, books, smallest, share)
 
         slopes = half(1, alpha)
         if beta:
             slopes = [one.add_(other) for one, other in zip(slopes, half(-1, -beta), strict=True)]
-        return [joined([plus] if minus is None else [plus, minus], slopes)]
+        return _both(plus, minus, slopes)
 
     return rule
+
+
+def _both(plus: Tensor, minus: Tensor | None, slopes: Sequence[Tensor]) -> Signals:
+    """The relevance of the positive and the negative part of an input, or of an input that has but one."""
+    return sloped([plus], slopes) if minus is None else [joined([plus, minus], slopes)]
 
 
 def gamma(share: float) -> Part:
@@ -206,35 +153,37 @@ def gamma(share: float) -> Part:
     def more(values: Tensor, sign: int) -> Tensor:
         return values.add(part_of(values, sign), alpha=share)
 
-    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+    def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
         plus, minus = signed(here)
         weights, offset = weights_of(here.step), bias_of(here)
 
-        def half(sign: int, chosen: Tensor) -> Sequence[Tensor]:
+        def half(sign: int, chosen: Relevance) -> Sequence[Tensor]:
             pairs = [(plus, more(weights, sign))]
             if minus is not None:
                 pairs.append((minus, more(weights, -sign)))
             return slopes_over(here, chosen, pairs, more(offset, sign), books)
 
-        if rectified(here.graph)[here.step.number]:
-            slopes = half(1, relevance)
+        if isinstance(relevance, Sloped) and relevance.cut:  # there is none at negative sums
+            return _both(plus, minus, half(1, relevance))
+        if isinstance(relevance, Sloped):
+            above: Relevance = replace(relevance, value=part_of(relevance.value, 1))
+            below: Relevance = replace(relevance, value=part_of(relevance.value, -1))
         else:
             books.add("lost", torch.where(here.output == 0, relevance, 0))
-            slopes = half(1, torch.where(here.output > 0, relevance, 0))
-            less = half(-1, torch.where(here.output < 0, relevance, 0))
-            slopes = [one.add_(other) for one, other in zip(slopes, less, strict=True)]
-        return [joined([plus] if minus is None else [plus, minus], slopes)]
+            above, below = (torch.where(side, relevance, 0) for side in (here.output > 0, here.output < 0))
+        slopes = [one.add_(other) for one, other in zip(half(1, above), half(-1, below), strict=True)]
+        return _both(plus, minus, slopes)
 
     return rule
 
 
-def flat(here: Here, relevance: Tensor, books: Books) -> Signals:
+def flat(here: Here, relevance: Relevance, books: Books) -> Signals:
     """The same to every input."""
     pairs = [(ones_there(here), torch.ones_like(weights_of(here.step)))]
     return [shares(here, relevance, pairs, NO_BIAS, books)]
 
 
-def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
+def w_square(here: Here, relevance: Relevance, books: Books) -> Signals:
     """In proportion to the squared weights."""
     pairs = [(ones_there(here), weights_of(here.step).square())]
     return [shares(here, relevance, pairs, NO_BIAS, books)]
@@ -243,7 +192,7 @@ def w_square(here: Here, relevance: Tensor, books: Books) -> Signals:
 def z_box(low: Tensor, high: Tensor) -> Part:
     """For the first layer: in proportion to how far each input can still move the sum within its bounds."""
 
-    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+    def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
         activations, weights = here.inputs[0], weights_of(here.step)
         least, most = bounds_there(here, low, high)
         books.checks.append(partial(_within, activations, least, most))
@@ -292,37 +241,47 @@ def _sent_there(here: Here, images: Tensor) -> Tensor:
 # Operations without weights
 
 
-def keep(here: Here, relevance: Tensor, books: Books) -> Signals:
+def keep(here: Here, relevance: Relevance, books: Books) -> Signals:
     """Relevance passes unchanged; a factor that was spread over its input gathers it again."""
-    return here.only(relevance.sum_to_size(here.inputs[here.main].shape))
+    return here.only(whole(relevance).sum_to_size(here.inputs[here.main].shape))
 
 
-def passed(here: Here, relevance: Tensor, books: Books) -> Signals:
+def rectified(here: Here, relevance: Relevance, books: Books) -> Signals:
+    """A ReLU: relevance passes unchanged, and there is none where it is closed."""
+    return here.only(replace(relevance, cut=True) if isinstance(relevance, Sloped) else relevance)
+
+
+def passed(here: Here, relevance: Any, books: Books) -> Signals:
     """Routed as the values were; a maximum's winner takes all, and constants beside the values are biases."""
-    sent = transpose(here, relevance)
-    if here.step.op in JOINS:
-        books.add("bias", relevance)
+    several = relevance if isinstance(relevance, list) else [relevance]
+    if here.step.op in JOINS and _has_constants(here.step):
+        sent = transpose(here, whole(relevance))
+        books.add("bias", whole(relevance))
         for part in sent:
             if part is not None:
                 books.add("bias", -part)
-    return sent
+        return sent
+    if all(one is None or isinstance(one, Sloped) for one in several):
+        slopes = [None if one is None else one.uncut for one in several]
+        return sloped(here.inputs, transpose(here, slopes if isinstance(relevance, list) else slopes[0]))
+    parts = [None if one is None else whole(one) for one in several]
+    return transpose(here, parts if isinstance(relevance, list) else parts[0])
 
 
-def to_the_signal(here: Here, relevance: Tensor, books: Books) -> Signals:
+def to_the_signal(here: Here, relevance: Relevance, books: Books) -> Signals:
     """A product with a gate: the gate gets nothing (Arras et al., 2017)."""
     gate = gate_of(here.graph, here.step)
     place = next(place for place, number in enumerate(here.step.inputs) if number != gate)
-    return here.only(relevance.sum_to_size(here.inputs[place].shape), place)
+    return here.only(whole(relevance).sum_to_size(here.inputs[place].shape), place)
 
 
-def added(here: Here, relevance: Tensor, books: Books) -> Signals:
+def added(here: Here, relevance: Relevance, books: Books) -> Signals:
     """A sum of branches: each its part; where large ones cancel, their shares blow up, and the books say how far."""
-    open_ = relevance != 0
-    if not rectified(here.graph)[here.step.number]:
-        open_ &= here.output != 0
-    elif is_plain_sum(here):
-        return _halved(here, relevance, open_, books)
-    total = here.output.where(open_, torch.inf)
+    if is_plain_sum(here) and isinstance(relevance, Sloped):
+        slope = relevance.uncut
+        books.note("largest_share", largest_share(here.inputs[0], here.output, slope))
+        return sloped(here.inputs, [slope, slope])
+    total = here.output.where((whole(relevance) != 0) & (here.output != 0), torch.inf)
     for value in here.inputs:
         books.note("largest_share", value / total)
     return z()(here, relevance, books)
@@ -334,16 +293,7 @@ def is_plain_sum(here: Here) -> bool:
     return here.step.op == "add" and not here.step.kwargs and shapes == [here.output.shape] * 2
 
 
-def _halved(here: Here, relevance: Tensor, open_: Tensor, books: Books) -> Signals:
-    """A plain sum that is positive wherever there is relevance: one branch's share says the other's."""
-    share = (here.inputs[0] / here.output).where(open_, 0.5)  # a half, for that is the least the larger of two can be
-    low, high = share.flatten(1).aminmax(dim=1)
-    books.note("largest_share", torch.stack((low, high, 1 - low, 1 - high), 1) * open_.flatten(1).any(1, keepdim=True))
-    first = share.mul_(relevance)
-    return [first, relevance - first]
-
-
-def shifted(here: Here, relevance: Tensor, books: Books) -> Signals:
+def shifted(here: Here, relevance: Relevance, books: Books) -> Signals:
     """A constant is added: it takes its share as a bias does, but not where images are only normalised."""
     if here.step.number in before_first(here.graph):
         return keep(here, relevance, books)
@@ -351,7 +301,8 @@ def shifted(here: Here, relevance: Tensor, books: Books) -> Signals:
 
 
 COMMON: Mapping[str, Part] = {
-    **dict.fromkeys(("relu", "relu_capped", "from_zero", "scale"), keep),
+    "relu": rectified,
+    **dict.fromkeys(("relu_capped", "from_zero", "scale"), keep),
     **dict.fromkeys(("max", "route", "same"), passed),
     "average": z(1e-9),
     "add": added,
@@ -381,28 +332,12 @@ def _constants(step: Step) -> bool:
     """Whether a route brings in values of its own that may be negative."""
     if step.op in ("pad", "constant_pad_nd"):
         return any(isinstance(value, int | float) and value < 0 for value in (*step.args, *step.kwargs.values()))
-    return any(isinstance(value, Tensor) for value in step.args[0])
+    return _has_constants(step)
 
 
-@once
-def rectified(graph: Graph) -> tuple[bool, ...]:
-    """For each step, whether only ReLUs read it and no relevance comes back to where they are closed.
-
-    Rules give relevance in proportion to values, so a 0 gets none, unless a batch norm makes something else of it.
-    """
-    none_at_zero = [True] * len(graph.steps)
-    found = [False] * len(graph.steps)
-    for step in reversed(graph.steps):
-        readers = [(family(graph, graph.steps[number]), number) for number in graph.consumers[step.number]]
-        none_at_zero[step.number] = all(
-            kind in ("kernel", "average", "add") or (kind in UNCHANGED and none_at_zero[number])
-            for kind, number in readers
-        )
-        found[step.number] = bool(readers) and all(
-            (kind in ("relu", "relu_capped") and none_at_zero[number]) or (kind == "same" and found[number])
-            for kind, number in readers
-        )
-    return tuple(found)
+def _has_constants(step: Step) -> bool:
+    """Whether a join has values of its own beside those it joins."""
+    return not isinstance(step.args[0], tuple | list) or any(isinstance(value, Tensor) for value in step.args[0])
 
 
 @once
@@ -418,7 +353,7 @@ def before_first(graph: Graph) -> frozenset[int]:
 def layered(first: Part, convolution: Part, dense: Part) -> Part:
     """Another rule for what reads the images, for convolutions and for linear layers."""
 
-    def rule(here: Here, relevance: Tensor, books: Books) -> Signals:
+    def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
         if here.step.inputs[0] in before_first(here.graph):
             return first(here, relevance, books)
         chosen = convolution if here.step.op.startswith("conv") else dense
@@ -436,8 +371,13 @@ def bound(parts: Mapping[str, Part], books: Books) -> Rules:
     return {name: partial(_booked, part, books) for name, part in parts.items()}
 
 
-def _booked(part: Part, books: Books, here: Here, signal: Tensor) -> Signals:
+def _booked(part: Part, books: Books, here: Here, signal: Any) -> Signals:
     return part(here, signal, books)
+
+
+def descended(forward: Pass, start: Relevance, parts: Mapping[str, Part], books: Books) -> Tensor:
+    """What reaches the images of the relevance that is put on the logits."""
+    return whole(walk(forward, start, bound(parts, books)))
 
 
 def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = False) -> Asking:
@@ -449,7 +389,8 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
         targets = batch.targets[rows, None]
         start = forward.logits.gather(1, targets)
         start = start.relu() if positive else start
-        found = walk(forward, torch.zeros_like(forward.logits).scatter_(1, targets, start), bound(parts, books))
+        slope = torch.zeros_like(forward.logits).scatter_(1, targets, (start > 0).to(start) if positive else 1)
+        found = descended(forward, Sloped(forward.values[forward.graph.output], slope), parts, books)
         for check in books.checks:
             check()
         told.append((start[:, 0].double(), books.totals(len(start)), books.largest(len(start))))

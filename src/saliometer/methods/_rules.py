@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import Here, Network, Rules, Signals, ceiling, transpose, walk
 from saliometer.registry import one_of
 from saliometer.types import Asking, Batch, Explained, Walk
@@ -18,7 +19,10 @@ OTHER: Rules = dict.fromkeys(("from_zero", "gate", "gated", "product"), transpos
 def _guided(here: Here, signal: Tensor) -> Signals:
     """Only what is positive, and only where the ReLU was open on the way forward."""
     before: Tensor = here.inputs[here.main]
-    sent: Tensor = torch.ops.aten.threshold_backward(signal, before, 0).clamp_(min=0)  # 0 where `before` is not above 0
+    if kernels := fused.kernels(signal, before):
+        sent: Tensor = kernels.guided(signal, before)
+    else:
+        sent = torch.ops.aten.threshold_backward(signal, before, 0).clamp_(min=0)  # 0 where `before` is not above 0
     if ceiling(here.step) < math.inf:
         sent.masked_fill_(before >= ceiling(here.step), 0)
     return here.only(sent)
@@ -44,8 +48,9 @@ def signals(batch: Batch, rules: Rules, other: str) -> Asking:
     table = rules | OTHER if other == "gradient" else rules  # type: ignore[operator]
 
     def run(network: Network, rows: slice) -> Tensor:
-        forward = network.run(batch.images[rows])
-        return walk(forward, on_target(forward.logits, batch.targets[rows]), table)
+        forward = network.run(batch.images[rows], fold=True)
+        found: Tensor = walk(forward, on_target(forward.logits, batch.targets[rows]), table)
+        return found
 
     maps = yield Walk(batch.images, run)
     return Explained(maps, flags={"zero_gradient": (maps == 0).flatten(1).all(1)})

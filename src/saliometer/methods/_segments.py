@@ -101,25 +101,33 @@ def grown(labels: NDArray[Any], radius: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Sets of pixels that may overlap, so that the pixels of a set and the sets of a pixel are found at once."""
+    """Sets of pixels that may overlap, so that the parts of a set and the sets of a part are found at once.
 
-    pixels: NDArray[np.int32]  # of the first region, then of the second, ...
+    Pixels that lie in the same sets are one piece: there are several times fewer of those.
+    """
+
+    piece: NDArray[np.int32]  # (pixels,): that each belongs to
+    sizes: NDArray[np.int64]  # (pieces,): the pixels of each
+    pieces: NDArray[np.int32]  # of the first region, then of the second, ...
     starts: NDArray[np.int64]  # where each region's begin, and the end
-    over: NDArray[np.int32]  # (pixels, most): the regions over each pixel; beyond them the count of regions
+    over: NDArray[np.int32]  # (pieces, most): the regions over each piece; beyond them the count of regions
 
     @classmethod
     def of(cls, regions: NDArray[np.bool_]) -> "Regions":
         """Of (regions, pixels)."""
-        region, pixel = (found.astype(np.int32) for found in np.nonzero(regions))
-        sizes, many = np.count_nonzero(regions, axis=1), np.bincount(pixel, minlength=regions.shape[1])
-        over = np.full((regions.shape[1], max(1, many.max(initial=0))), len(regions), dtype=np.int32)
-        order = np.argsort(pixel, kind="stable")
-        over[pixel[order], np.arange(len(pixel)) - np.repeat(np.cumsum(many) - many, many)] = region[order]
-        return cls(pixel, np.concatenate(([0], np.cumsum(sizes))), over)
+        bits = np.ascontiguousarray(np.packbits(regions, axis=0).T)
+        words = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()  # one for each pixel: the regions it lies in
+        _, first, piece, sizes = np.unique(words, return_index=True, return_inverse=True, return_counts=True)
+        region, pieces = (found.astype(np.int32) for found in np.nonzero(regions[:, first]))
+        counts, many = np.bincount(region, minlength=len(regions)), np.bincount(pieces, minlength=len(first))
+        over = np.full((len(first), max(1, many.max(initial=0))), len(regions), dtype=np.int32)
+        order = np.argsort(pieces, kind="stable")
+        over[pieces[order], np.arange(len(pieces)) - np.repeat(np.cumsum(many) - many, many)] = region[order]
+        return cls(piece.astype(np.int32), sizes, pieces, np.concatenate(([0], np.cumsum(counts))), over)
 
     @property
     def nbytes(self) -> int:
-        return self.pixels.nbytes + self.starts.nbytes + self.over.nbytes
+        return sum(one.nbytes for one in (self.piece, self.sizes, self.pieces, self.starts, self.over))
 
 
 def grown_regions(labels: Tensor, radius: int) -> list[Regions]:

@@ -24,22 +24,27 @@ def cam(model: Model, batch: Batch, *, layer: str = "", relu: str = "none") -> A
     head = _head(model, found.maps.shape[1], batch.targets)
     if head is None:
         raise refusal
-    weights, bias = head
+    weights, bias, classes = head
     maps = torch.einsum("nk,nkhw->nhw", weights, found.maps)
     residual = maps.mean((1, 2), dtype=torch.float64) + bias - score
     terms = (weights * found.maps.mean((2, 3))).abs().sum(1) + bias.abs()
-    if (residual.abs() > ROUNDING * terms).any():
+    explained = shown(maps, found, relu, {}, residual, score)
+    if (residual.abs() > ROUNDING * terms).any() or (batch.targets >= classes).any():
         raise refusal
-    return shown(maps, found, relu, {}, residual, score)
+    return explained
 
 
-def _head(model: Model, channels: int, targets: Tensor) -> tuple[Tensor, Tensor] | None:
-    """(N, k) weights and (N,) biases of the targets in the last linear layer that reads that many channels."""
+def _head(model: Model, channels: int, targets: Tensor) -> tuple[Tensor, Tensor, int] | None:
+    """(N, k) weights and (N,) biases of the targets in the last linear layer that reads that many channels.
+
+    And how many classes that layer has: targets beyond them, which were given another's weights, are not its own.
+    """
     for module in reversed(list(model.net.modules())):
         if isinstance(module, nn.Linear) and module.in_features == channels:
             weights = module.weight.detach()
             bias = weights.new_zeros(len(weights)) if module.bias is None else module.bias.detach()
             if len(bias) == 1:  # one logit z stands for the scores -z and z
                 weights, bias = torch.cat((-weights, weights)), torch.cat((-bias, bias))
-            return (weights[targets], bias[targets]) if int(targets.max()) < len(bias) else None
+            known = targets.clamp(max=len(bias) - 1)
+            return weights[known], bias[known], len(bias)
     return None

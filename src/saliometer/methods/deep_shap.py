@@ -33,16 +33,16 @@ def deep_shap(model: Model, batch: Batch, *, count: int = 100) -> Asking:
         images, targets = batch.images[rows], batch.targets[rows]
         groups = -(-len(references) // max(1, network.room // len(images)))
         copies = -(-len(references) // groups)  # as many references at a time as fit
-        repeated = images.repeat(copies, 1, 1, 1)
-        forward = network.run(repeated, fold=True, keep=True)
-        start = on_target(forward.logits, targets.repeat(copies))
+        forward = network.run(images, fold=True, slopes=False)
+        repeated = network.repeated(forward, copies)
+        start = on_target(forward.logits, targets)
         total, rises = torch.zeros_like(images), []
         for reference, real in _compared(network, references, copies, len(images)):
-            multipliers = walk(forward, start, RESCALE, reference)
-            parts = multipliers * (repeated - reference.values[0])
+            multipliers = walk(repeated, start.repeat(copies, 1), RESCALE, reference)
+            way, rise = (torch.sub(*reference.beside(number, repeated)) for number in (0, forward.graph.output))
             network.tick(real * len(images))
-            total += parts.unflatten(0, (copies, -1))[:real].sum(0)
-            rises.append((start * (forward.logits - reference.logits)).double().sum(1).view(copies, -1)[:real])
+            total += (multipliers.view_as(way) * way)[:real].sum(0)
+            rises.append((start * rise)[:real].double().sum(2))  # (real, N)
         every = torch.cat(rises)
         risen.append(every.mean(0))
         spread.append(every.std(0, correction=0))

@@ -5,41 +5,46 @@ from torch import Tensor
 from saliometer.graph import Here, Signals
 from saliometer.methods._lrp import (
     COMMON,
-    Books,
     Part,
     alpha_beta,
     is_plain_sum,
     keep,
     layered,
     not_negative,
-    over,
     relevances,
     w_square,
     z_box,
 )  # fmt: skip
+from saliometer.methods._relevance import NO_BIAS, Books, Relevance, Sloped, divided
 from saliometer.registry import method, one_of
 from saliometer.types import Asking, Batch, Model
 
 
-def _average(here: Here, relevance: Tensor, books: Books) -> Signals:
+def _positive(here: Here) -> list[tuple[Tensor, bool]]:
+    """What is positive of each input, and whether anything had to be cut off."""
+    known = not_negative(here.graph)
+    pairs = zip(here.step.inputs, here.inputs, strict=True)
+    return [(value if known[number] else value.clamp(min=0), not known[number]) for number, value in pairs]
+
+
+def _average(here: Here, relevance: Relevance, books: Books) -> Signals:
     """In proportion to what is positive."""
-    positive = here.inputs[0].clamp(min=0)
+    ((positive, cut),) = _positive(here)
     total = here.step({here.step.inputs[0]: positive})
-    sent = here.back(over(relevance, total, books))[0]
-    return [None if sent is None else positive * sent]
+    sent = here.back(divided(relevance, total, NO_BIAS, books))[0]
+    return [None if sent is None else Sloped(positive, sent, cut)]
 
 
-def _add(here: Here, relevance: Tensor, books: Books) -> Signals:
+def _add(here: Here, relevance: Relevance, books: Books) -> Signals:
     """To each branch in proportion to its positive part."""
     if is_plain_sum(here):
-        known = not_negative(here.graph)
-        pairs = zip(here.step.inputs, here.inputs, strict=True)
-        parts = [value if known[number] else value.clamp(min=0) for number, value in pairs]
-    else:
-        signs = here.back(here.output.new_ones(()).expand_as(here.output))
-        parts = [(value * s).clamp(min=0) for value, s in zip(here.inputs, signs, strict=True) if s is not None]
-    quotient = over(relevance, sum(parts[1:], start=parts[0]), books)
-    return [(part * quotient).sum_to_size(part.shape) for part in parts]
+        parts = _positive(here)
+        quotient = divided(relevance, parts[0][0] + parts[1][0], NO_BIAS, books)
+        return [Sloped(part, quotient, cut) for part, cut in parts]
+    signs = here.back(here.output.new_ones(()).expand_as(here.output))
+    terms = [(value * s).clamp(min=0) for value, s in zip(here.inputs, signs, strict=True) if s is not None]
+    quotient = divided(relevance, sum(terms[1:], start=terms[0]), NO_BIAS, books)
+    return [(term * quotient).sum_to_size(term.shape) for term in terms]
 
 
 def _table(kernel: Part) -> dict[str, Part]:

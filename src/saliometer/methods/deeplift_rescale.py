@@ -20,7 +20,7 @@ def deeplift_rescale(model: Model, batch: Batch, *, baseline: str = "zero") -> A
         forward = network.run(batch.images[rows], fold=True)
         reference = compared(network, forward, start[rows], baseline)
         chosen = on_target(forward.logits, batch.targets[rows])
-        multipliers = walk(forward, chosen, RESCALE, reference)
+        multipliers: Tensor = walk(forward, chosen, RESCALE, reference)
         risen.append((chosen * (forward.logits - reference.logits)).double().sum(1))
         return multipliers * (batch.images[rows] - start[rows])
 

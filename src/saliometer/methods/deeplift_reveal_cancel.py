@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saliometer import fused
 from saliometer.graph import (
     Chosen,
     Graph,
@@ -107,6 +108,9 @@ def _revealed(here: Here, given: Tensor, rescaled: bool) -> Tensor:
     """Each part's effect, averaged over whether the other part is there already."""
     if rescaled:
         return given * _ratio(here)
+    if family(here.graph, here.step) == "relu" and (kernels := fused.kernels(given)):
+        effect: Tensor = kernels.revealed(given, *here.reference.beside(here.step.inputs[here.main], here.forward))
+        return effect
     high, low = _function(here, (given + before(here)[1]).flatten(0, 1)).unflatten(0, (2, -1))
     return _halves(here.change(here.step.number), high - low)
 
@@ -164,17 +168,19 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
     def kernel(here: Here, m: Tensor) -> Signals:
         """W+ m+ + W- m- where the input has risen, W- m+ + W+ m- where it has fallen: (W s + sign(dx) |W| d) / 2."""
         length, size = parts.sizes[here.step.number]
-        (straight,) = here.back(m[0] + m[1])
+        (straight,) = here.back(torch.lerp(m[0], m[1], 0.5))
         (crossed,) = torch.autograd.grad(size, length, m[0] - m[1])
-        assert straight is not None
-        joined = torch.addcmul(straight, here.change(here.step.inputs[0]).sign_(), crossed).div_(2)
+        joined = torch.addcmul(straight, here.change(here.step.inputs[0]).sign_(), crossed, value=0.5)
         return [joined.expand(2, *joined.shape)]
 
     def opened(here: Here, m: Tensor) -> Signals:
         """A ReLU: the share of each part's way on which it is open, without the other part and with it."""
         if rescaled(here.graph, here.step):
             return here.only(m * _ratio(here))
-        given, (value, start) = parts[here.step.inputs[here.main]], before(here)
+        number = here.step.inputs[here.main]
+        if kernels := fused.kernels(m):
+            return here.only(kernels.opened(m, parts[number], *here.reference.beside(number, here.forward)))
+        given, (value, start) = parts[number], before(here)
         length = given.abs().clamp_(min=torch.finfo(value.dtype).tiny)
         high = ((start + given[0]) / length).clamp_(0, 1)  # where the rise ends and the fall begins
         other = torch.empty_like(length)  # the other order: the rise ends at `value`, the fall begins at `start`

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import torch
 from torch import Tensor
 
-from saliometer.methods._extremal import Brush, brush, mixed, pyramid, references, sharpened
+from saliometer.methods._extremal import Brush, brush, mixed, pyramid, sharpened
 from saliometer.perturb import blurred
 from saliometer.registry import method, one_of
 from saliometer.seeds import uniform
@@ -65,14 +65,14 @@ def preserving(
     Every other step sees the images in a mirror. The first takes its slope whole, as PyTorch's descent does.
     """
     shape = *grids.shape[:2], *levels.shape[3:]
-    sharp, grids = references(areas, levels), grids.flatten(0, 1)  # (areas N, nodes, nodes)
+    grids = grids.flatten(0, 1)  # (areas N, nodes, nodes)
     speed = torch.zeros_like(grids)
     for t, weight in enumerate(weights):
         masks = paint.masks(grids).view(shape)
         mix, change = mixed(levels, masks)
         slopes = yield from _apart(mix.flip(-1) if t % 2 == 0 else mix, output)
         slopes = slopes.flip(-1) if t % 2 == 0 else slopes
-        away = 2 * (masks - sharpened(masks, sharp)) / masks[0, 0].numel()
+        away = 2 * (masks - sharpened(masks, areas)) / masks[0, 0].numel()
         pull = gain[:, None, None] * (slopes * change).sum(2) - weight * away
         slope = paint.slopes(grids, masks.flatten(0, 1), pull.flatten(0, 1))
         speed = MOMENTUM * speed + (1 - MOMENTUM) * slope if t else slope

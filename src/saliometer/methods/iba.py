@@ -48,9 +48,12 @@ def iba(
 
     def narrowed(share: Tensor, step: int, copy: int) -> tuple[Tensor, Tensor]:
         """What passes, with noise for the rest, and its slope by the share."""
-        noise = normal(batch.seeds, f"iba {step} {copy}", like=features) * mostly.deviation + mostly.mean
-        passed, slope = active * (share * features + (1 - share) * noise), active * (features - noise)
-        return (passed.relu(), slope * (passed > 0)) if mostly.rectified else (passed, slope)
+        drawn = normal(batch.seeds, f"iba {step} {copy}", like=features)
+        noise = torch.addcmul(mostly.mean, drawn, mostly.deviation)
+        passed, slope = torch.lerp(noise, features, share).mul_(active), (features - noise).mul_(active)
+        if not mostly.rectified:
+            return passed, slope
+        return passed.relu(), torch.ops.aten.threshold_backward(slope, passed, 0)
 
     def question(share: Tensor, step: int) -> Gradients:
         steps: dict[int, Tensor] = {}  # the slopes of copies that are under way, so that noise is drawn once

@@ -70,26 +70,31 @@ def painted(values: NDArray[Any], regions: NDArray[np.bool_], fewest: int) -> ND
 def greedy(values: NDArray[Any], regions: Regions, fewest: int) -> NDArray[Any]:
     """(pixels,): the region whose new pixels have the highest mean is painted with it, until none brings `fewest`.
 
-    Sizes and sums of what regions would bring are kept up to date: every pixel is taken off once.
+    Sizes and sums of what regions would bring are kept up to date: every piece is taken off once.
     """
-    maps, free, total = np.empty_like(values), np.ones(len(values), dtype=bool), len(regions.starts) - 1
-    counts = np.diff(regions.starts)
-    sums = np.bincount(np.repeat(np.arange(total), counts), values[regions.pixels], total)
+    held = np.stack((regions.sizes, np.bincount(regions.piece, values, len(regions.sizes))))  # (2, pieces)
+    levels, free = np.empty_like(held[1]), np.ones(held.shape[1], dtype=bool)
+
+    def paint(pieces: NDArray[Any]) -> None:
+        count, total = held[:, pieces].sum(1)
+        levels[pieces], free[pieces] = total / count, False
+
+    counts, sums = _brought(np.arange(held.shape[1]), held, regions)
     while (counts >= fewest).any():
-        means = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf)
-        best = means.argmax()
-        pixels = regions.pixels[regions.starts[best] : regions.starts[best + 1]]
-        new = pixels[free[pixels]]
-        maps[new], free[new] = values[new].mean(), False
-        fewer, less = _brought(new, values, regions)
+        best = np.where(counts >= fewest, sums / np.maximum(counts, 1), -np.inf).argmax()
+        pieces = regions.pieces[regions.starts[best] : regions.starts[best + 1]]
+        new = pieces[free[pieces]]
+        paint(new)
+        fewer, less = _brought(new, held, regions)
         counts, sums = counts - fewer, sums - less
     if free.any():
-        maps[free] = values[free].mean()
-    return maps
+        paint(np.flatnonzero(free))
+    return levels[regions.piece]  # type: ignore[no-any-return]
 
 
-def _brought(pixels: NDArray[Any], values: NDArray[Any], regions: Regions) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How many of these pixels each region has, and the sum of their values."""
-    over, most = regions.over[pixels].ravel(), regions.over.shape[1]
+def _brought(pieces: NDArray[Any], held: NDArray[Any], regions: Regions) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How many pixels each region has in these pieces, and the sum of their values."""
+    over, most = regions.over[pieces].ravel(), regions.over.shape[1]
     size = len(regions.starts)  # one more than regions: places where there is none
-    return np.bincount(over, minlength=size)[:-1], np.bincount(over, np.repeat(values[pixels], most), size)[:-1]
+    count, total = (np.bincount(over, np.repeat(row[pieces], most), size)[:-1] for row in held)
+    return count, total

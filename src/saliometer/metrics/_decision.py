@@ -2,11 +2,12 @@
 
 from collections.abc import Generator
 
+import torch
 from torch import Tensor
 
 from saliometer.metrics._masked import shown
-from saliometer.seeds import uniform
-from saliometer.types import Logits, Question, Samples, Subject, each, unaltered
+from saliometer.seeds import uniforms
+from saliometer.types import Logits, Question, Samples, Subject, unaltered
 
 OTHER = "the explained class is not the predicted one"
 
@@ -22,11 +23,12 @@ def kept_by_more(
 ) -> Generator[Question, Tensor, tuple[Tensor, Tensor]]:
     """(N,) bool and (draws, N) bool: whether the decision stays on x m, and on x m' with m' = m + u (1 - m)."""
 
-    def variant(k: int) -> Tensor:
-        more = maps if k == 0 else maps + lots("sufficiency", k, maps, samples) * (1 - maps)
-        return shown(more, samples, subject, "raw")
+    def variants(ks: range) -> Tensor:
+        drawn = range(max(1, ks.start), ks.stop)
+        more = maps + lots("sufficiency", drawn, maps, samples) * (1 - maps)
+        return shown(torch.cat((maps[None], more)) if ks.start == 0 else more, samples, subject, "raw")
 
-    found = yield Logits(each(variant), draws + 1, key="keeping more")
+    found = yield Logits(variants, draws + 1, key="keeping more")
     kept = found.argmax(2) == decision
     return kept[0], kept[1:]
 
@@ -36,16 +38,16 @@ def kept_by_less(
 ) -> Generator[Question, Tensor, Tensor]:
     """(draws, N) bool: whether the decision stays on x m' with m' = u m."""
 
-    def variant(k: int) -> Tensor:
-        return shown(maps * lots("necessity", k, maps, samples), samples, subject, "raw")
+    def variants(ks: range) -> Tensor:
+        return shown(maps * lots("necessity", ks, maps, samples), samples, subject, "raw")
 
-    found = yield Logits(each(variant), draws, key="keeping less")
+    found = yield Logits(variants, draws, key="keeping less")
     return found.argmax(2) == decision
 
 
-def lots(purpose: str, draw: int, maps: Tensor, samples: Samples) -> Tensor:
-    """(N, H, W) in [0, 1): one number for each pixel, whatever the method."""
-    return uniform(samples.batch.seeds, f"{purpose} {draw}", *maps.shape[1:]).to(maps.dtype)
+def lots(purpose: str, draws: range, maps: Tensor, samples: Samples) -> Tensor:
+    """(draws, N, H, W) in [0, 1): one number for each pixel, whatever the method."""
+    return uniforms(samples.batch.seeds, [f"{purpose} {k}" for k in draws], *maps.shape[1:]).to(maps.dtype)
 
 
 def checked_draws(draws: int) -> int:

@@ -52,9 +52,9 @@ def both_scores(
 
 
 def shown(maps: Tensor, samples: Samples, subject: Subject, space: str) -> Tensor:
-    """The images multiplied by maps (N, H, W)."""
+    """The images multiplied by maps (N, H, W), or by several of each, (K, N, H, W)."""
     images = samples.batch.images
-    return masked(images, maps[:, None].to(images.dtype), blank(samples, subject, space))
+    return masked(images, maps.unsqueeze(-3).to(images.dtype), blank(samples, subject, space))
 
 
 def moved(before: Tensor, after: Tensor) -> Tensor:

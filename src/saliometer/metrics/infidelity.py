@@ -52,7 +52,7 @@ def infidelity(
 
     def shown(ks: range) -> Tensor:
         copies, sizes = changes.made(ks)
-        said.update((k, (size * values).sum((1, 2, 3), dtype=torch.float64)) for k, size in zip(ks, sizes, strict=True))
+        said.update(zip(ks, (sizes * values).sum((2, 3, 4), dtype=torch.float64), strict=True))
         return copies
 
     score = (yield Scores(unaltered(images), of=output, key="image"))[0].double()

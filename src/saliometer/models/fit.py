@@ -54,10 +54,8 @@ def fit(
             yield chosen, altered(images, labels[chosen], chosen, epoch) if altered else images
 
     kept = Kept(checkpoint, {"recipe": asdict(recipe), "seed": seed})
-    return loop(
-        net, batches, labels, Learning(optimiser, loss_of, schedule), recipe.epochs, seed, kept, enough=enough,
-        watch=watch,
-    )  # fmt: skip
+    learning = Learning(optimiser, loss_of, schedule)
+    return loop(net, batches, labels, learning, recipe.epochs, seed, kept, enough=enough, watch=watch)
 
 
 def _batches(images_of: Callable[[Tensor], Tensor], order: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -13,7 +13,7 @@ from saliometer.report.words import CONTROLS
 from saliometer.studies._claims import MissingError
 from saliometer.studies._yona_evidence import Evidence
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE
-from saliometer.studies.yona import MAPS, Study
+from saliometer.studies.yona import MAPS, PAIRS, Study
 from saliometer.summary import Estimate
 
 HINTS = CONTROLS | {
@@ -62,7 +62,7 @@ def book(study: Study) -> Book:
         verdict=_verdict(study, claims),
         facts=_facts(study),
         methods=[Method(name) for name in e.methods]
-        + [Method(name, "ceiling" if name == "oracle" else "control", HINTS.get(name, "")) for name in e.controls],
+        + [Method(name, "control", HINTS.get(name, "")) for name in e.controls],
         heads=_heads(e),
         samples=[],
         pictures=None,
@@ -72,7 +72,7 @@ def book(study: Study) -> Book:
         figures=figures,
         figures_first=True,
         claims=[claim | {"figure": claim["figure"] if claim["figure"] in there else ""} for claim in claims],
-        costs=[Cost(part, seconds, 0.0, 0.0) for part, seconds in _timings(study).items()],
+        costs=[Cost(part, seconds, 0.0, 0.0) for part, seconds in study.timings().items()],
         warnings=[f"Gate missed: {line}; every verdict of that task is undecided" for line in study.missed()]
         + [line for one in study.runs.values() for line in facts.left_out(one)],
         failed=[line for one in study.runs.values() for line in facts.failed(one)],
@@ -104,7 +104,7 @@ def _heads(e: Evidence) -> list[Head]:
         cells = _cells(e, partial(e.dissociation, task), partial(_focus, e, task))
         words = "how much more of the map lies on an object by models that learned to name it"
         found.append(_head(f"DD: {'shapes' if task == 't1' else task}", "DD", cells, words))
-    cells = _cells(e, partial(e.similarity, "t"), lambda method: "")
+    cells = _cells(e, partial(e.similarity, "t"), lambda method: "", lifted=False)
     words = "Spearman (abs) of maps of trained and random models on t: what the original check looks at"
     found.append(_head("alike: t", "similarity", cells, words, better="lower"))
     return [head for head in found if head.cells]
@@ -115,13 +115,14 @@ def _head(name: str, kind: str, cells: Mapping[str, Cell], words: str, better: s
 
 
 def _cells(
-    e: Evidence, number: Callable[[str], Estimate], note: Callable[[str], str]
+    e: Evidence, number: Callable[[str], Estimate], note: Callable[[str], str], lifted: bool = True
 ) -> dict[str, Cell]:  # fmt: skip
     found = {}
     for method in (*e.methods, *e.controls):
         with suppress(MissingError):
             one = number(method)
-            found[method] = Cell(one.value, one.low, one.high, note=note(method))
+            lift = min(1.0, 2 * one.value) if lifted and one.low > 0 and method in e.methods else 0.0
+            found[method] = Cell(one.value, one.low, one.high, lift=lift, note=note(method))
     return found
 
 
@@ -138,7 +139,8 @@ def _focus(e: Evidence, task: str, method: str) -> str:
 
 
 def _facts(study: Study) -> list[tuple[str, str]]:
-    told, counts = study.told, study.runs[MAPS].manifest["counts"]
+    told = study.told
+    counts = {scene: count for name in (MAPS, PAIRS) for scene, count in _counts(study, name).items()}
     models = ", ".join(f"{len(some)} of {group}" for group, some in told.get("models", {}).items())
     return [
         ("Scale", study.scale),
@@ -152,8 +154,8 @@ def _facts(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def _timings(study: Study) -> dict[str, float]:
-    return study.timings()
+def _counts(study: Study, name: str) -> dict[str, int]:
+    return dict(study.runs[name].manifest["counts"]) if name in study.runs else {}
 
 
 def _provenance(study: Study) -> list[tuple[str, Sequence[str]]]:

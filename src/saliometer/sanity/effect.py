@@ -35,15 +35,18 @@ def shares(maps: Tensor) -> tuple[Tensor, Tensor]:
     return (strength / mass).where(valid, torch.nan), valid[..., 0, 0]
 
 
-def pairwise(maps: Tensor, distance: str = "total_variation") -> Tensor:
+def pairwise(maps: Tensor, distance: str = "total_variation", scaling: str = "plain") -> Tensor:
     """(n, M, M) float64: between the maps of all models on each image; maps (M, n, C, H, W) are signed.
 
-    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity. NaN without a map.
+    `total_variation` is half the L1 difference of shares; the others are 1 minus a similarity, in one of its scalings
+    (similarity.py). NaN without a map.
     """
     one_of("distance", distance, DISTANCES)
     count, images = maps.shape[:2]
     together = max(1, ROOM // maps[:, 0].numel())
-    measure = _total_variation if distance == "total_variation" else partial(_dissimilarity, name=distance)
+    measure = (
+        _total_variation if distance == "total_variation" else partial(_dissimilarity, name=distance, scaling=scaling)
+    )
     parts = [measure(maps[:, start : start + together]) for start in range(0, images, together)]
     return torch.cat(parts) if parts else maps.new_empty((0, count, count), dtype=torch.float64)
 
@@ -55,8 +58,8 @@ def _total_variation(maps: Tensor) -> Tensor:
     return apart.where(known[:, :, None] & known[:, None, :], torch.nan)
 
 
-def _dissimilarity(maps: Tensor, name: str) -> Tensor:
-    measure, (count, images) = similarity(name, maps.shape), maps.shape[:2]
+def _dissimilarity(maps: Tensor, name: str, scaling: str) -> Tensor:
+    measure, (count, images) = similarity(name, maps.shape, scaling), maps.shape[:2]
     read = measure.read(maps.flatten(0, 1)).unflatten(0, (count, images))
     found = maps.new_zeros((images, count, count), dtype=torch.float64)
     for place in range(count - 1):
@@ -211,41 +214,35 @@ def weighted_effect(
 ) -> Weighted:  # fmt: skip
     """From shares: of each task's models (R, n, H, W), of the random ones (J, n, H, W), and posterior weights.
 
-    The bias is the mean over `relabellings`, in which a task's trained models and the random ones change places by lot.
+    The bias is the mean over `relabellings`, in which all models, trained and random, change places by lot: the random
+    ones are shared by the tasks, and so is their noise.
     """
     if set(trained) != set(weights):
         raise ValueError(f"maps are of the tasks {sorted(trained)}, weights of {sorted(weights)}: wanted the same")
-    pools = {task: torch.cat((maps, random)).flatten(2) for task, maps in trained.items()}  # (M, n, P)
-    known = {task: ~pool.isnan().any(2) for task, pool in pools.items()}
-    pools = {task: pool.nan_to_num(0) for task, pool in pools.items()}
+    sizes = [*(len(maps) for maps in trained.values()), len(random)]
+    pool = torch.cat((*trained.values(), random)).flatten(2)  # (M, n, P)
+    known, pool = ~pool.isnan().any(2), pool.nan_to_num(0)
 
-    def norms(labels: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        total, companion = torch.zeros(()).to(random), torch.zeros(()).to(random)
-        for task, pool in pools.items():
-            shift = torch.einsum("mn,mnp->np", _contrast(labels[task], known[task]).to(pool), pool)
+    def norms(order: Tensor) -> tuple[Tensor, Tensor]:
+        """With models in this order: each task's, then the random ones."""
+        *ours, others = (_means(pool, known, some) for some in order.split(sizes))
+        total, companion = torch.zeros(()).to(pool), torch.zeros(()).to(pool)
+        for task, mean in zip(trained, ours, strict=True):
             weight = torch.as_tensor(weights[task], dtype=pool.dtype, device=pool.device)
-            total = total + weight.view(-1, 1) * shift
-            companion = companion + weight * shift.abs().sum(1) / 2
+            total = total + weight.view(-1, 1) * (mean - others)
+            companion = companion + weight * (mean - others).abs().sum(1) / 2
         return total.abs().sum(1) / 2, companion
 
-    own = {task: _own(len(maps), len(random), random) for task, maps in trained.items()}
-    effect, companion = norms(own)
+    effect, companion = norms(torch.arange(len(pool), device=pool.device))
     biases = [torch.zeros_like(effect), torch.zeros_like(companion)]
-    lots = {
-        task: _some_splits(len(pools[task]), len(maps), relabellings, fork("relabelling", seed, task), own[task])
-        for task, maps in trained.items()
-    }
-    for draw in range(relabellings):
-        for bias, value in zip(biases, norms({task: lot[draw] for task, lot in lots.items()}), strict=True):
+    seeds = forks(fork("relabelling", seed), torch.arange(relabellings, device=pool.device))
+    for order in uniform(seeds, "order", len(pool)).argsort(dim=1, stable=True):
+        for bias, value in zip(biases, norms(order), strict=True):
             bias += value / relabellings
     return Weighted(effect, companion, *biases)
 
 
-def _own(trained: int, random: int, like: Tensor) -> Tensor:
-    return (torch.arange(trained + random, device=like.device) < trained).double()
-
-
-def _contrast(labels: Tensor, known: Tensor) -> Tensor:
-    """(M, n): the mean over trained models minus that over random ones, each over those with a map; NaN without any."""
-    ours, others = labels[:, None] * known, (1 - labels)[:, None] * known
-    return ours / ours.sum(0) - others / others.sum(0)
+def _means(pool: Tensor, known: Tensor, chosen: Tensor) -> Tensor:
+    """(n, P): the mean map of some models over those that have one; NaN without any."""
+    share = known[chosen].double()
+    return torch.einsum("mn,mnp->np", (share / share.sum(0)).to(pool), pool[chosen])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saliometer.maps import ranks
+from saliometer.seeds import uniform
 
 
 def focus(shares: Tensor, deciding: Tensor, distracting: Tensor) -> Tensor:
@@ -43,11 +43,12 @@ def auroc(shares: Tensor, deciding: Tensor, distracting: Tensor) -> Tensor:
 
 def pointing(shares: Tensor, deciding: Tensor, seeds: Tensor) -> Tensor:
     """(..., n): 1 where the highest pixel of the whole map lies on A; ties fall by seed. NaN where A is empty."""
-    shape = shares.shape[:-2]
-    flat = shares.reshape(-1, *shares.shape[-2:])
-    lots = seeds.repeat(len(flat) // len(seeds))
-    highest = (ranks(flat.nan_to_num(0), lots) == 0).view(*shape, *shares.shape[-2:])
-    hits = (highest & deciding).flatten(-2).any(-1).double()
+    flat = shares.flatten(-2).nan_to_num(0)  # (..., n, P)
+    highest = flat == flat.amax(-1, keepdim=True)
+    crowded = (highest.sum(-1) > 1).nonzero(as_tuple=True)
+    lots = uniform(seeds[crowded[-1]], "ties", flat.shape[-1]).masked_fill(~highest[crowded], -1.0)
+    highest[crowded] = torch.zeros_like(highest[crowded]).scatter_(1, lots.argmax(1, keepdim=True), True)
+    hits = (highest & deciding.flatten(1)).any(-1).double()
     return hits.where(deciding.flatten(1).any(1) & ~shares.isnan().any(-1).any(-1), torch.nan)
 
 

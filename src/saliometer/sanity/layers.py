@@ -51,7 +51,7 @@ def layers_in_order(net: nn.Module, images: Tensor, *, by: str = "block", only: 
     """
     one_of("grouping", by, BY)
     check(net)
-    parts = parts_of(net)
+    parts = _parts(net)
     used = _in_order(net, images[:1], parts)
     if not used:
         raise ValueError("the model has no weights that its scores depend on, so there is nothing to randomise")
@@ -104,7 +104,7 @@ def _tensors(net: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from net.named_buffers()
 
 
-def parts_of(net: nn.Module) -> list[Part]:
+def _parts(net: nn.Module) -> list[Part]:
     """Everything that has weights of its own; weights that two modules share belong to the first."""
     found, seen = [], set()
     for path, module in net.named_modules():

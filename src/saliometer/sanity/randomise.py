@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.registry import one_of
-from saliometer.sanity.layers import Layer, Part, parts_of
+from saliometer.sanity.layers import Layer, Part
 from saliometer.seeds import fork, forks, normal, scoped, uniform
 
 NORMS = ("reestimate", "keep", "reset")
@@ -42,18 +42,6 @@ def randomised(
     with Weights(net, layers, seed=seed, norms=norms, references=references) as weights:
         weights.become(range(len(layers)), draw)
         yield net
-
-
-def redrawn(net: nn.Module, seed: int, draw: int = 0) -> nn.Module:
-    """A copy with every layer drawn anew; running statistics are reset to (0, 1)."""
-    copied = copy.deepcopy(net)
-    with torch.no_grad():
-        for part in parts_of(copied):
-            for name, value in fresh(part, seed, draw).items():
-                getattr(part.module, name).copy_(value)
-            if part.keeps_statistics:
-                _reset(part.module)
-    return copied
 
 
 class Weights:
@@ -143,7 +131,8 @@ class Weights:
             return 0
         if self.norms == "reset":
             for module in modules:
-                _reset(module)
+                module.running_mean.zero_()  # type: ignore[operator]
+                module.running_var.fill_(1)  # type: ignore[operator]
             return 0
         known = self._estimated.get((draw, wanted))
         if known is None:
@@ -154,11 +143,6 @@ class Weights:
         for value, found in zip(_statistics(modules), known, strict=True):
             value.copy_(found)
         return 0
-
-
-def _reset(module: nn.Module) -> None:
-    module.running_mean.zero_()  # type: ignore[operator]
-    module.running_var.fill_(1)  # type: ignore[operator]
 
 
 def _statistics(modules: Sequence[nn.Module]) -> list[Tensor]:
@@ -283,7 +267,7 @@ class _Source(TorchDispatchMode):
 
     def normal(self, like: Tensor) -> Tensor:
         rows = self._rows(like)
-        return normal(rows, "weights", like.contiguous() if like.ndim > 1 else like.view(1, -1)).view_as(like)
+        return normal(rows, "weights", like if like.ndim > 1 else like.view(1, -1)).view_as(like)
 
     def _rows(self, like: Tensor) -> Tensor:
         """A seed for each row of a matrix, one for a vector."""

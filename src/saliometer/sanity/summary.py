@@ -3,7 +3,6 @@
 The comparison of a map with itself, which is 1, is in none of them.
 """
 
-import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -78,35 +77,40 @@ class Curve:
 def curves(rows: pa.Table) -> list[Curve]:
     """Of every method, metric and definition in rows."""
     tests = rows.filter(pc.is_in(rows["metric"].cast(pa.string()), pa.array(METRICS)))
-    given = [tests[name].to_pylist() for name in ("metric", "method", "definition", "condition", "sample", "note")]
-    images = {image: place for place, image in enumerate(dict.fromkeys(given[4]))}
-    known: dict[str, dict[str, Any]] = {}
-    cells: dict[tuple[str, str, str], dict[tuple[int, int, int], float]] = {}
-    layers: dict[tuple[str, str, str], dict[int, str]] = {}
-    orders: dict[tuple[str, str, str], str] = {}
-    without: dict[tuple[str, str, str], Counter[str]] = {}
-    for metric, method, definition, condition, sample, note, value in zip(
-        *given, tests["value"].to_numpy(), strict=True
-    ):
-        if condition not in known:
-            known[condition] = dict(Spec.parse(condition[condition.index(f"{RANDOMISED}(") :]).params)
-        stage, key = known[condition], (metric, method, definition)
-        cells.setdefault(key, {})[images[sample], stage["draw"], stage["stage"] - 1] = value
-        layers.setdefault(key, {})[stage["stage"]] = str(stage["layer"])
-        orders[key] = stage["order"]
-        if math.isnan(value):
-            without.setdefault(key, Counter())[note or "undefined"] += 1
+    if not len(tests):
+        return []
+    codes = {name: _coded(tests[name]) for name in ("metric", "method", "definition", "condition", "sample", "note")}
+    stages = [_stage(text) for text in codes["condition"][1]]
+    place, images = codes["sample"]
+    values, condition = tests["value"].to_numpy(), codes["condition"][0]
+    keys = np.stack([codes[name][0] for name in ("metric", "method", "definition")], 1)
     found = []
-    for (metric, method, definition), held in cells.items():
-        key = metric, method, definition
-        draws = 1 + max(draw for _, draw, _ in held)
-        values = np.full((len(images), draws, len(layers[key])), np.nan)
-        for place, value in held.items():
-            values[place] = value
-        names = tuple(name for _, name in sorted(layers[key].items()))
-        why = dict(without.get(key, {}))
-        found.append(Curve(metric, method, definition, orders[key], names, tuple(images), values, why))
+    for key in dict.fromkeys(map(tuple, keys.tolist())):
+        here = (keys == key).all(1)
+        known = [stages[code] for code in np.unique(condition[here])]
+        layers = {stage["stage"]: str(stage["layer"]) for stage in known}
+        draws = np.array([stage["draw"] for stage in stages])[condition[here]]
+        numbers = np.array([stage["stage"] - 1 for stage in stages])[condition[here]]
+        array = np.full((len(images), 1 + int(draws.max()), len(layers)), np.nan)
+        array[place[here], draws, numbers] = values[here]
+        notes = codes["note"][0][here & np.isnan(values)]
+        why = {codes["note"][1][code] or "undefined": int(count) for code, count in Counter(notes.tolist()).items()}
+        metric, method, definition = (
+            codes[n][1][c] for n, c in zip(("metric", "method", "definition"), key, strict=True)
+        )
+        names = tuple(name for _, name in sorted(layers.items()))
+        found.append(Curve(metric, method, definition, known[0]["order"], names, tuple(images), array, why))
     return found
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """A number for each row, in the order in which words come, and the words."""
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist()
+
+
+def _stage(condition: str) -> dict[str, Any]:
+    return dict(Spec.parse(condition[condition.index(f"{RANDOMISED}(") :]).params)
 
 
 def columns(found: Sequence[Curve]) -> list[Column]:

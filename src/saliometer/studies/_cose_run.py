@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from saliometer.engine import device as devices
 from saliometer.engine.audit import audit
+from saliometer.engine.checkpoints import randomised
 from saliometer.engine.data import Data, data_given
 from saliometer.engine.image_cards import preprocessing_of
 from saliometer.engine.ready import Loaded, model_given
@@ -19,7 +20,6 @@ from saliometer.engine.recipes import PAPER, recipe_for
 from saliometer.engine.source import Source, of_tensors
 from saliometer.engine.train_images import checkpoints_of, load_trained, train_images
 from saliometer.registry import Spec
-from saliometer.sanity.randomise import redrawn
 from saliometer.seeds import fork, forks, uniform
 from saliometer.studies._cose_evidence import ABLATION, TABLE
 from saliometer.studies._cose_paper import data_named
@@ -237,7 +237,7 @@ def _untrained(net: nn.Module, card: Mapping[str, Any], data: Data, job: Job) ->
     """The accuracy of the randomly initialised copy that COSE compares with, on a thousand test images at most."""
     place = devices.find(job.device)
     images, labels, _ = _chosen(data, card, 1000, job)
-    fresh = redrawn(net, job.seed).eval().to(place)
+    fresh = randomised(net, job.seed).eval().to(place)
     found = [fresh(some.to(place)).argmax(1).cpu() for some in images.split(100)]
     return float((torch.cat(found) == labels).double().mean())
 

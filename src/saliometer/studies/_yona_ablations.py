@@ -48,8 +48,8 @@ def measure_ablations(
 ) -> None:  # fmt: skip
     for number, one in enumerate(ablations):
         unit = Unit(one.name, 0, run.manifest["counts"][one.name])
-        for label in set(run.manifest["methods"]) - set(one.methods):  # nothing to be changed there
-            results.write(run.part(unit, label), [results.SCHEMA.empty_table()])
+        for label in pending(run, unit, sorted(set(run.manifest["methods"]) - set(one.methods))):
+            results.write(run.part(unit, label), [results.SCHEMA.empty_table()])  # nothing to be changed there
         todo = pending(run, unit, list(one.methods))
         if not todo:
             continue

@@ -22,6 +22,13 @@ from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
 from saliometer.tasks import half_digits, pairs, shape_digits
 from saliometer.types import ABSENT, Model, Watch
 
+TRAININGS = 7  # groups of models that are trained
+SYNSETS = {  # TinyImageNet's folders, in words
+    "n12267677": "acorn", "n07920052": "espresso", "n07753592": "banana", "n07614500": "ice cream",
+    "n03447447": "gondola", "n04596742": "wok", "n07715103": "cauliflower", "n04265275": "space heater",
+    "n03902125": "payphone", "n02486410": "baboon",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -30,6 +37,7 @@ class Sizes:
     seeds: int
     draws: int
     images: int
+    beside: int  # images of secondary distances, AUROC and pointing
     training: Mapping[str, Training]  # by task; 'labels' for labels in disorder
 
 
@@ -46,12 +54,13 @@ class Casting:
         return Causal(name, setting, source, self.seed, **({"side": side} if side else {}))
 
     def trained(self, group: str, causal: Causal, sizes: Sizes) -> list[Model]:
-        training = sizes.training[group]
+        training, before = sizes.training[group], len(self.cards)
+
+        def told(share: float, text: str) -> None:
+            self.watch((before + share) / TRAININGS, f"training {text}")
+
         with self.timed(f"training {group}"):
-            found = trained(
-                causal, range(sizes.seeds), self.folder, training, device=self.device,
-                watch=lambda share, text: self.watch(share, f"training {text}"),
-            )  # fmt: skip
+            found = trained(causal, range(sizes.seeds), self.folder, training, device=self.device, watch=told)
         self.cards[group] = [one.card for one in found]
         return [one.model for one in found]
 
@@ -158,7 +167,7 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
 def named_classes(casting: Casting, digits: str, photos: str) -> dict[str, tuple[str, ...]]:
     """The names of classes by task, for pictures."""
     ten = casting.labelling("t", digits).bank("test").classes
-    both = casting.labelling("pairs", photos).bank("test").classes
+    both = tuple(SYNSETS.get(name, name) for name in casting.labelling("pairs", photos).bank("test").classes)
     return {
         "t": ten, "t2": ten, "half": ("whole", "half"), "t1": ("nothing", "rectangle", "circle"),
         "pairs": both[:5], "pairs2": both[5:],

@@ -284,7 +284,8 @@ def _guided_keeps_the_upper_layers(e: Evidence) -> Finding:
 
 
 def _errors_lose_focus(e: Evidence) -> Finding:
-    named, tasks = {}, []
+    """On tasks whose focus can be read, if there is any."""
+    named: dict[str, dict[str, Estimate]] = {}
     for task in ("pairs", "t2", "t1"):
         for name, method in BOTH.items():
             try:
@@ -293,11 +294,13 @@ def _errors_lose_focus(e: Evidence) -> Finding:
             except MissingError:
                 continue
             if wrong >= FEWEST:
-                named[f"{task}, {name}: right over wrong ({wrong:.0f} wrong)"] = over_seeds(gaps[~np.isnan(gaps)])
-                tasks.append(task)
+                words = f"{task}, {name}: right over wrong ({wrong:.0f} wrong)"
+                named.setdefault(task, {})[words] = over_seeds(gaps[~np.isnan(gaps)])
     if not named:
         raise MissingError(f"no task has {FEWEST} misclassified images with a known focus")
-    return _found(e, named, list(dict.fromkeys(tasks)), focus=True)
+    read = [task for task in named if not e.missed([task], ERASED)] or list(named)
+    margins = {words: one for task in read for words, one in named[task].items()}
+    return _found(e, margins, read, focus=True)
 
 
 def _labels_move_the_gradient(e: Evidence) -> Finding:

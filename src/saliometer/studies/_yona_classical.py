@@ -15,18 +15,19 @@ from saliometer.engine.score import Failure, attributions
 from saliometer.files import put
 from saliometer.registry import Spec
 from saliometer.sanity import controls
-from saliometer.sanity.layers import Layer, layers_in_order
+from saliometer.sanity.entropy import entropy
+from saliometer.sanity.layers import layers_in_order
+from saliometer.sanity.plan import stages
 from saliometer.sanity.randomise import Weights
 from saliometer.sanity.similarity import similarity
 from saliometer.seeds import fork, normal
-from saliometer.studies._yona_evidence import CONTROLS
+from saliometer.studies._yona_evidence import CONTROLS, ORDERS
 from saliometer.studies._yona_measure import SECONDARY
 from saliometer.studies._yona_parts import CHEAP, passes, pending, run_size
 from saliometer.studies._yona_rows import Rows, model
 from saliometer.types import Batch, Model, Watch
 
 SHAKEN = 0.1  # of an image's range: the noise of smooth MPRT
-BINS = 100  # of efficient MPRT's histogram
 BESIDE = ("edge", "fresh_noise")  # the controls that are shown where they land
 State = frozenset[int]  # the layers that are drawn anew
 
@@ -39,21 +40,6 @@ class Extent:
     images: int
     draws: int
     smooth: int  # noisy copies of an image
-
-
-def stages(count: int) -> dict[tuple[str, int], State]:
-    """(order, stage from 1) -> layers; 0 is the layer next to the image."""
-    found = {}
-    for stage in range(1, count + 1):
-        found["top_down", stage] = frozenset(range(count - stage, count))
-        found["bottom_up", stage] = frozenset(range(stage))
-        found["independent", stage] = frozenset([count - stage])
-    return found
-
-
-def newest(order: str, stage: int, layers: Sequence[Layer]) -> str:
-    """The layer that a stage draws anew beside those before it."""
-    return layers[stage - 1 if order == "bottom_up" else len(layers) - stage].name
 
 
 def measure_curves(
@@ -87,7 +73,8 @@ def _curves(
 ) -> dict[str, Failure]:  # fmt: skip
     """One trained model: all states, each explained once by all methods."""
     layers = layers_in_order(one.net, batch.images[:1], by="layer")
-    every = stages(len(layers))
+    plan = {order: stages(order, [layer.name for layer in layers]) for order in ORDERS}
+    upward = {stage.chosen for stage in plan["bottom_up"]}
     who = model(task, number)
     seen = _Seen(one, batch, labels, who, device)
     whole = seen.maps("")
@@ -96,13 +83,12 @@ def _curves(
     measures = [similarity(name, batch.images.shape) for name in SECONDARY]
     read = {(label, m.name): m.read(maps) for label, maps in known.items() for m in measures}
     shaken = _Shaken(seen, extent.smooth, seed)
-    calm = shaken.maps()
+    calm = {label: measures[0].read(maps) for label, maps in shaken.maps().items()}
     alike: dict[tuple[str, str, str], dict[State, list[Tensor]]] = {}  # label, measure, variant -> by state
     entropies: dict[str, list[Tensor]] = {}
-    full = every["top_down", len(layers)]
     with Weights(one.net, layers, seed=fork("classical", seed, task, number)) as weights:
         for draw in range(extent.draws):
-            for state in dict.fromkeys(every.values()):
+            for state in dict.fromkeys(stage.chosen for some in plan.values() for stage in some):
                 weights.become(state, draw)
                 for label, maps in seen.maps(f"{sorted(state)} {draw}").items():
                     if not isinstance(maps, Tensor) or label not in known:
@@ -111,20 +97,19 @@ def _curves(
                     for m in measures:
                         value = m.compare(read[label, m.name], m.read(maps)).nanmean()
                         alike.setdefault((label, m.name, "plain"), {}).setdefault(state, []).append(value)
-                    if state == full:
+                    if len(state) == len(layers):
                         entropies.setdefault(label, []).append(complexity_gain(known[label], maps).nanmean())
-                if state in (every["bottom_up", stage] for stage in range(1, len(layers) + 1)):
-                    for label, maps in shaken.maps().items():
-                        value = measures[0].compare(measures[0].read(calm[label]), measures[0].read(maps)).nanmean()
-                        alike.setdefault((label, measures[0].name, "smooth"), {}).setdefault(state, []).append(value)
+                for label, maps in shaken.maps().items() if state in upward else ():
+                    value = measures[0].compare(calm[label], measures[0].read(maps)).nanmean()
+                    alike.setdefault((label, measures[0].name, "smooth"), {}).setdefault(state, []).append(value)
     for (label, measure, variant), by_state in alike.items():
-        for (order, stage), state in every.items():
-            if state in by_state and (variant == "plain" or order == "bottom_up"):
-                condition = str(Spec(order, (("layer", newest(order, stage, layers)), ("stage", stage))))
-                value = float(torch.stack(by_state[state]).mean())
-                rows[label].add(task, who, measure, value, definition=variant, condition=condition)
+        for order in ORDERS if variant == "plain" else ("bottom_up",):
+            for stage in plan[order]:
+                condition = str(Spec(order, (("layer", stage.layer), ("stage", stage.number))))
+                mean = float(torch.stack(by_state[stage.chosen]).nanmean())
+                rows[label].add(task, who, measure, mean, definition=variant, condition=condition)
     for label, values in entropies.items():
-        rows[label].add(task, who, "efficient", float(torch.stack(values).mean()))
+        rows[label].add(task, who, "efficient", float(torch.stack(values).nanmean()))
     return failed
 
 
@@ -182,15 +167,5 @@ class _Shaken:
 
 def complexity_gain(whole: Tensor, random: Tensor) -> Tensor:
     """(N,) efficient MPRT: how much more entropy a random model's map has, relative to the whole one's."""
-    before, after = entropy(whole), entropy(random)
-    return (after - before) / before.where(before > 0, torch.nan)
-
-
-def entropy(maps: Tensor) -> Tensor:
-    """(N,) float64: of a histogram of the values, channels summed, over each map's own range."""
-    flat = maps.sum(1).flatten(1).double()
-    low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)
-    places = ((flat - low) / (high - low).where(high > low, 1) * BINS).long().clamp(max=BINS - 1)
-    counts = torch.zeros(len(flat), BINS, dtype=torch.float64, device=flat.device)
-    shares = counts.scatter_add_(1, places, torch.ones_like(flat)) / flat.shape[1]
-    return -(shares * shares.clamp(min=1e-300).log()).sum(1)
+    before, after = entropy(whole.sum(1)), entropy(random.sum(1))
+    return (after - before) / before

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,17 @@ ORDERS = ("top_down", "bottom_up", "independent")
 Floats = npt.NDArray[np.float64]
 
 
+@lru_cache(maxsize=10_000)
 def names(method: str) -> str:
     """A method without its parameters."""
     return Spec.parse(method).name
+
+
+@lru_cache(maxsize=10_000)
+def _seeded(model: str) -> tuple[str, int]:
+    """A group and a seed."""
+    spec = Spec.parse(model)
+    return spec.name, int(dict(spec.params)["seed"])
 
 
 @dataclass(frozen=True)
@@ -68,23 +76,23 @@ class Evidence:
         keys = zip(*(whole[name].to_pylist() for name in columns), strict=True)
         self._values: dict[tuple[str, ...], float] = {}
         self._seeds: dict[tuple[str, ...], dict[int, float]] = {}  # the same by seed, for models that have one
-        for (task, setting, model, *rest), value in zip(keys, whole["value"].to_pylist(), strict=True):
-            word = WORDS.get((task, setting), setting)
-            self._values[word, model, *rest] = value
+        for (task, setting, model, label, *rest), value in zip(keys, whole["value"].to_pylist(), strict=True):
+            word, method = WORDS.get((task, setting), setting), names(label) if label else ""
+            self._values[word, model, method, *rest] = value
             if "(" in model:
-                spec = Spec.parse(model)
-                self._seeds.setdefault((word, spec.name, *rest), {})[int(dict(spec.params)["seed"])] = value
-        shown = dict.fromkeys(key[2] for key in self._values if key[2])
-        self.labels = {names(label): label for label in shown}  # a method's name -> what rows call it
+                group, seed = _seeded(model)
+                self._seeds.setdefault((word, group, method, *rest), {})[seed] = value
+        told = (key[2] for key in self._values if key[4] == PRIMARY and key[-1] == "against(random)")
+        self.every = list(dict.fromkeys(told))  # methods and controls, by name
 
     @property
     def methods(self) -> list[str]:
         """Those that explain, by name."""
-        return [name for name in self.labels if name not in CONTROLS]
+        return [name for name in self.every if name not in CONTROLS]
 
     @property
     def controls(self) -> list[str]:
-        return [name for name in CONTROLS if name in self.labels]
+        return [name for name in CONTROLS if name in self.every]
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -96,25 +104,26 @@ class Evidence:
         self, task: str, model: str, method: str, metric: str, *, definition: str = "", region: str = "",
         target: str = "", condition: str = "",
     ) -> float:  # fmt: skip
-        label = self.labels.get(method, method)
-        key = (task, model, label, metric, definition, region, target, condition)
+        key = (task, model, method, metric, definition, region, target, condition)
         if key not in self._values:
             what = " ".join(filter(None, (metric, definition, region, condition)))
-            raise MissingError(f"the run holds no {what} of {method or 'the models'} on {task}")
+            whose = f" by models of {model}" if model else ""
+            raise MissingError(f"the run holds no {what} of {method or 'the images'} on {task}{whose}")
         found = self._values[key]
         if np.isnan(found):
             raise MissingError(f"{metric} of {method} on {task} is undefined")
         return found
 
     def has(self, task: str, method: str) -> bool:
-        label = self.labels.get(method, method)
-        return (task, task, label, "E", PRIMARY, "", "", "against(random)") in self._values
+        """Whether its maps had enough mass for an energy."""
+        where = (PRIMARY, "", "", "against(random)")
+        found = [self._values.get((task, task, method, metric, *where), np.nan) for metric in ("E", "E.low", "E.p")]
+        return not np.isnan(found).any()
 
     def seeds(self, task: str, group: str, method: str, metric: str, **which: str) -> Floats:
         """(R,): one value for each model of a group, by seed."""
-        label = self.labels.get(method, method)
         wanted = [which.get(name, "") for name in ("definition", "region", "target", "condition")]
-        found = self._seeds.get((task, group, label, metric, *wanted), {})
+        found = self._seeds.get((task, group, method, metric, *wanted), {})
         if not found:
             what = " ".join(filter(None, (metric, *wanted)))
             raise MissingError(f"the run holds no {what} of {method} on {task} by models of {group}")
@@ -156,6 +165,10 @@ class Evidence:
         """DD on identical images: how much more lies on an object by models that learned to name it than by others."""
         return self._estimate(task, "", method, "DD", region="mask")
 
+    def focused(self, task: str, group: str) -> bool:
+        """Whether a group's models were shown the task's images."""
+        return any(key[:2] == (task, group) and key[3] == "focus" for key in self._values)
+
     def contrast(self, task: str, group: str, against: str, method: str) -> Estimate:
         """How much more focus one group's models have than another's on the same images."""
         return self._estimate(task, group, method, "contrast", region="mask", condition=f"against({against})")
@@ -174,7 +187,7 @@ class Evidence:
         """(task, method) -> p after Holm over all of them."""
         found = {}
         for task in self.tasks:
-            for method in self.labels:
+            for method in self.every:
                 if self.has(task, method):
                     found[task, method] = self.energy(task, method).p
         return holm(found)
@@ -203,29 +216,28 @@ class Evidence:
     def posteriors(self) -> dict[tuple[str, str], list[str]]:
         """(task, weights) -> the methods that equation (1) was estimated for."""
         found: dict[tuple[str, str], list[str]] = {}
-        for task, _, label, metric, *_, condition in self._values:
+        for task, _, method, metric, *_, condition in self._values:
             if metric == "lambda":
-                found.setdefault((task, condition), []).append(names(label))
+                found.setdefault((task, condition), []).append(method)
         return found
 
     def ablations(self) -> list[tuple[str, str, str, Energy]]:
         """(what was changed, task, method, its energy)."""
         found = []
-        for task, model, label, metric, *_, condition in self._values:
+        for task, model, method, metric, *_, condition in self._values:
             word = condition.removeprefix("against(random), ")
             if metric == "E" and word != condition and "(" not in model:
-                found.append((word, task, names(label), self.energy(task, names(label), trained=model, change=word)))
+                found.append((word, task, method, self.energy(task, method, trained=model, change=word)))
         return found
 
     def curve(
         self, task: str, method: str, order: str, measure: str = "spearman_abs", variant: str = "plain"
     ) -> dict[str, Floats]:  # fmt: skip
         """layer -> similarity (R,) to the map of the whole model, in the order in which layers were randomised."""
-        label = self.labels.get(method, method)
         found = {}
         for place, layer in self._layers.get((task, order), {}).items():
             condition = str(Spec(order, (("layer", layer), ("stage", place))))
-            key = (task, task, label, measure, variant, "", "", condition)
+            key = (task, task, method, measure, variant, "", "", condition)
             if key in self._seeds:
                 found[layer] = np.array([value for _, value in sorted(self._seeds[key].items())])
         if not found:

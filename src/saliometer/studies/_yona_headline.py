@@ -55,15 +55,11 @@ def _causal(e: Evidence, method: str) -> tuple[str, str, str]:
     short = [task for task, one in verdicts.items() if one.word != "sensitive" or (task in OTHER and not one.accurate)]
     if tasks and not short:
         return PASSES, leans, ""
-    return (
-        UNDECIDED,
-        leans,
-        "; ".join(f"{task}: {_short(verdicts[task].word, verdicts[task].reason)}" for task in short),
-    )
-
-
-def _short(word: str, reason: str) -> str:
-    return "sensitive, not accurate" if word == "sensitive" else f"undecided, {reason}"
+    reasons: dict[str, list[str]] = {}
+    for task in short:
+        missed = "a gate was missed" if e.missed([task]) else "E is not settled"
+        reasons.setdefault("not accurate" if verdicts[task].word == "sensitive" else missed, []).append(task)
+    return UNDECIDED, leans, "; ".join(f"{why} on {', '.join(where)}" for why, where in reasons.items())
 
 
 def _leans(e: Evidence, task: str, method: str) -> bool:
@@ -78,8 +74,16 @@ def sentences(e: Evidence) -> list[str]:
     if not named:
         return ["No method was measured on the natural task, so nothing can be said of the original check."]
     said = [
-        _listed("Fail the original check and pass the causal one", [o for o in named if o.original == FAILS], PASSES),
-        _listed("Pass the original check and fail the causal one", [o for o in every if o.original == PASSES], FAILS),
+        _listed(
+            "Methods that fail the original check and pass the causal one",
+            [one for one in named if one.original == FAILS],
+            PASSES,
+        ),
+        _listed(
+            "Methods and controls that pass the original check and fail the causal one",
+            [one for one in every if one.original == PASSES],
+            FAILS,
+        ),
     ]
     open_ = [one for one in named if one.causal == UNDECIDED]
     if open_:
@@ -103,30 +107,29 @@ def reproduced(e: Evidence) -> dict[str, str]:
 
 
 def _yona(e: Evidence) -> str:
-    tasks = [task for task in ("half", "t1", "t2", "pairs") if task in e.tasks]
-    unrun = [task for task in ("half", "t1", "t2", "pairs") if task not in e.tasks]
-    lacking: dict[str, list[str]] = {}
-    for name, method in BOTH.items():
-        for task in tasks:
-            try:
+    """VBP and GBP sensitive on four tasks, and accurate on those that dissociate."""
+    lacking: dict[str, dict[str, list[str]]] = {}  # what is the matter -> task -> methods
+    for task in ("half", "t1", "t2", "pairs"):
+        for name, method in BOTH.items():
+            if not e.has(task, method):
+                what = "not run"
+            else:
                 one = e.verdict(task, method)
-            except MissingError:
-                lacking.setdefault("not run", []).append(f"{name} on {task}")
-                continue
-            if one.word != "sensitive":
-                lacking.setdefault(one.word, []).append(f"{name} on {task}")
-            elif task in OTHER and not one.accurate:
-                lacking.setdefault("sensitive but not accurate", []).append(f"{name} on {task}")
-    if unrun:
-        lacking["not run"] = unrun
-    word = (
-        "yes" if not lacking else "no" if set(lacking) & {"insensitive", "sensitive but not accurate"} else "undecided"
-    )
-    return word + _because(lacking)
+                inaccurate = one.word == "sensitive" and task in OTHER and not one.accurate
+                what = "sensitive but not accurate" if inaccurate else one.word
+            if what != "sensitive":
+                lacking.setdefault(what, {}).setdefault(task, []).append(name)
+    if not lacking:
+        return "yes"
+    word = "no" if set(lacking) & {"insensitive", "sensitive but not accurate"} else "undecided"
+    return f"{word} ({'; '.join(f'{what}: {_where(tasks)}' for what, tasks in lacking.items())})"
 
 
-def _because(lacking: Mapping[str, Sequence[str]]) -> str:
-    return " (" + "; ".join(f"{word}: {', '.join(where)}" for word, where in lacking.items()) + ")" if lacking else ""
+def _where(tasks: Mapping[str, Sequence[str]]) -> str:
+    by: dict[str, list[str]] = {}
+    for task, names in tasks.items():
+        by.setdefault(" and ".join(names), []).append(task)
+    return ", ".join(f"{names} on {', '.join(some)}" for names, some in by.items())
 
 
 def _adebayo(e: Evidence) -> str:

@@ -1,6 +1,7 @@
 """Maps of every model of a scene: each (model, image, class) is explained once, methods that share passes together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -12,23 +13,30 @@ from saliometer.engine.score import Failure, Method, attributions
 from saliometer.sanity import controls
 from saliometer.studies._yona_rows import model
 from saliometer.studies._yona_scenes import Group, Scene, named
-from saliometer.types import PRIMARY, Batch
+from saliometer.types import PRIMARY, Batch, Model
 
 FIXED = ("edge", "input", "fake_cam", "centre")  # controls whose maps know no model
 Maps = dict[str, Tensor]  # group -> (models, images, channels, height, width)
-
-
-def method(label: str) -> Method:
-    return one_method(label)
 
 
 def predicted(scene: Scene, device: torch.device, size: int) -> Maps:
     """group -> (models, images) int64: the class that each model gives each image."""
     found = {}
     for name, group in scene.groups.items():
-        images = scene.images if group.places is None else scene.images[group.places]
-        found[name] = torch.stack([Answers(one, device, size).predicted(images) for one in group.models])
+        images = _batch(scene, group).images
+        found[name] = torch.stack([Answers(one, device, size).predicted(images) for one in in_turn(group)])
     return found
+
+
+def in_turn(group: Group) -> Iterator[Model]:
+    """The models of a group, one after another in the same network, so that its graph is captured once."""
+    host = deepcopy(group.models[0].net)
+    held = [*host.parameters(), *host.buffers()]
+    for one in group.models:
+        with torch.no_grad():
+            for value, own in zip(held, (*one.net.parameters(), *one.net.buffers()), strict=True):
+                value.copy_(own)
+        yield replace(one, net=host)
 
 
 def explained(
@@ -39,7 +47,7 @@ def explained(
     failed: dict[str, Failure] = {}
     for name, group in scene.groups.items():
         batch = _batch(scene, group)
-        for place, one in enumerate(group.models):
+        for place, one in enumerate(in_turn(group)):
             answers = Answers(one, device, size)
             asked = [each for each in methods if each.label not in failed]
             given = attributions(asked, answers, replace(batch, targets=targets[name][place]))

@@ -38,7 +38,8 @@ def keep_scene(
 ) -> None:
     """The images, their labels and what the first model of each group takes them for."""
     shown = list(scene.shown)
-    pixels = (scene.images[shown].clamp(0, 1) * 255).round().byte()  # (k, C, H, W)
+    model = next(iter(scene.groups.values())).models[0]
+    pixels = (model.pixels(scene.images[shown]).clamp(0, 1) * 255).round().byte()  # (k, C, H, W)
     images = pixels[:, 0] if pixels.shape[1] == 1 else pixels.permute(0, 2, 3, 1)
     told: dict[str, Any] = {"images": images, "deciding": scene.regions(scene.focal)[0][shown]}
     told |= {f"label {task}": samples.labels[shown] for task, samples in scene.samples.items()}

@@ -21,10 +21,11 @@ DASH = "-"
 def cell(find: Callable[..., float | Floats], *of: Any, **which: str) -> str:
     """A number, the mean of several, or a dash where the run holds none."""
     try:
-        found = float(np.nanmean(find(*of, **which)))
+        found = np.atleast_1d(find(*of, **which))
     except MissingError:
         return DASH
-    return DASH if isnan(found) else f"{found:.3f}"
+    known = found[~np.isnan(found)]
+    return f"{known.mean():.3f}" if len(known) else DASH
 
 
 def ranged(find: Callable[..., Estimate], *of: Any, **which: str) -> str:

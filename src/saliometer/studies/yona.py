@@ -37,7 +37,7 @@ METHODS = (  # of gradient type, the paper's two first
     "lrp_alpha_beta", "deep_taylor", "deeplift_rescale",
 )  # fmt: skip
 TILE = 112  # pixels of a photograph, for networks of ImageNet
-MAPS, CURVES, ABLATIONS = "maps", "curves", "ablations"
+MAPS, PAIRS, CURVES, ABLATIONS = "maps", "pairs", "curves", "ablations"  # runs in the study's folder
 UNRUN = {
     "target": "the class explained: label, fixed", "softmax": "probabilities in the place of logits",
     "init": "PyTorch's initialisation", "norms": "batch norms of random models reset", "half": "the top half deleted",
@@ -53,22 +53,19 @@ class Scale:
     pairs: Sizes  # of digits, where there are no photographs
     photos: Sizes
     methods: Mapping[str, str]  # parameters, where they are not a method's own
-    beside: int  # images of secondary distances, AUROC and pointing
+    on_photos: Mapping[str, str]  # the same for photographs, whose networks are slower
     resamples: int
     curves: Extent
     ablations: tuple[str, ...]
 
-    def labels(self) -> list[str]:
-        return [f"{name}({self.methods[name]})" if name in self.methods else name for name in METHODS]
-
-
-def _sizes(seeds: int, draws: int, images: int, **training: Training) -> Sizes:
-    return Sizes(seeds, draws, images, training)
+    def labels(self, photos: bool = False) -> list[str]:
+        given = self.on_photos if photos else self.methods
+        return [f"{name}({given[name]})" if name in given else name for name in METHODS]
 
 
 def _digit_sizes(
-    seeds: int, draws: int, images: int, arch: str, many: int, by_heart: int, epochs: Mapping[str, int], batch: int,
-    rate: float,
+    seeds: int, draws: int, images: int, beside: int, arch: str, many: int, by_heart: int, epochs: Mapping[str, int],
+    batch: int, rate: float,
 ) -> Sizes:  # fmt: skip
     """`epochs` by task; labels in disorder are learned by heart on `by_heart` images."""
     made = {
@@ -77,46 +74,56 @@ def _digit_sizes(
         )
         for task, some in epochs.items()
     }
-    return Sizes(seeds, draws, images, made)
+    return Sizes(seeds, draws, images, beside, made)
 
 
-def _pair_sizes(seeds: int, draws: int, images: int, training: Training) -> Sizes:
-    return Sizes(seeds, draws, images, {"pairs": training, "pairs2": training})
+def _pair_sizes(seeds: int, draws: int, images: int, beside: int, training: Training) -> Sizes:
+    return Sizes(seeds, draws, images, beside, {"pairs": training, "pairs2": training})
 
 
 SCALES = {
     "smoke": Scale(
         _digit_sizes(
-            4, 4, 200, "digit_cnn(width=0.25)", 3000, 300, {"t": 3, "half": 1, "t1": 5, "t2": 5, "labels": 60}, 32, 3e-3
+            4, 4, 200, 40, "digit_cnn(width=0.25)", 5000, 300, {"t": 3, "half": 1, "t1": 4, "t2": 4, "labels": 60},
+            32, 3e-3,
         ),
-        _pair_sizes(4, 4, 100, Training("digit_cnn(width=0.25)", 2000, Recipe(4, 32, 3e-3))),
-        _pair_sizes(2, 4, 40, Training("efficientnet_lite0", 200, Recipe(1, 16, 3e-4))),
+        _pair_sizes(4, 4, 100, 20, Training("digit_cnn(width=0.25)", 3000, Recipe(4, 32, 3e-3))),
+        _pair_sizes(2, 4, 20, 10, Training("efficientnet_lite0", 128, Recipe(1, 16, 3e-4))),
         {
             "integrated_gradients": "steps=8", "smooth_grad": "draws=5", "var_grad": "draws=5",
             "ig_smooth_grad": "draws=2,steps=4",
         },
-        40, 2000, Extent(2, 20, 1, 3), ("target", "softmax", "init"),
+        {
+            "integrated_gradients": "steps=4", "smooth_grad": "draws=3", "var_grad": "draws=3",
+            "ig_smooth_grad": "draws=2,steps=2",
+        },
+        2000, Extent(2, 20, 1, 3), ("target", "softmax", "init"),
     ),
     "quick": Scale(
         _digit_sizes(
-            10, 20, 1000, "digit_cnn", 20_000, 2000, {"t": 10, "half": 3, "t1": 12, "t2": 16, "labels": 100}, 128, 1e-3
+            10, 20, 1000, 200, "digit_cnn", 20_000, 2000, {"t": 10, "half": 2, "t1": 10, "t2": 30, "labels": 100},
+            128, 1e-3,
         ),
-        _pair_sizes(5, 20, 500, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
-        _pair_sizes(5, 20, 200, Training("efficientnet_lite0", 10_000, Recipe(3, 128, 3e-4))),
+        _pair_sizes(5, 20, 500, 100, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
+        _pair_sizes(5, 20, 200, 40, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
         {
-            "integrated_gradients": "steps=16", "smooth_grad": "draws=16", "var_grad": "draws=16",
-            "ig_smooth_grad": "draws=4,steps=6",
+            "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
+            "ig_smooth_grad": "draws=3,steps=5",
         },
-        200, 10_000, Extent(5, 100, 2, 8), ("target", "softmax", "init", "norms", "half"),
+        {
+            "integrated_gradients": "steps=8", "smooth_grad": "draws=6", "var_grad": "draws=6",
+            "ig_smooth_grad": "draws=3,steps=4",
+        },
+        10_000, Extent(5, 100, 1, 6), ("target", "softmax", "init", "norms", "half"),
     ),
     "paper": Scale(
         _digit_sizes(
-            10, 20, 1000, "digit_cnn", 60_000, 5000, {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100}, 50, 1e-4
+            10, 20, 1000, 1000, "digit_cnn", 60_000, 5000, {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100},
+            50, 1e-4,
         ),
-        _pair_sizes(5, 20, 1000, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
-        _pair_sizes(5, 20, 1000, Training("torchvision:resnet18", 20_000, Recipe(20, 64, 1e-4), until=0.77)),
-        {},
-        1000, 10_000, Extent(10, 200, 5, 50), tuple(UNRUN),
+        _pair_sizes(5, 20, 1000, 200, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
+        _pair_sizes(5, 20, 1000, 200, Training("torchvision:resnet18", 20_000, Recipe(20, 64, 1e-4), until=0.77)),
+        {}, {}, 10_000, Extent(10, 200, 5, 50), tuple(UNRUN),
     ),
 }  # fmt: skip
 
@@ -146,7 +153,9 @@ class Study:
         return [(name, why) for name, why in self.told.get("unrun", {}).items()]
 
     def pictures(self, scene: str) -> Pictures | None:
-        return pictures(self.runs[MAPS], scene) if MAPS in self.runs else None
+        """A few images of a scene with every method's maps."""
+        name = PAIRS if scene == PAIRS else MAPS
+        return pictures(self.runs[name], scene) if name in self.runs else None
 
     def timings(self) -> dict[str, float]:
         """Seconds by part."""
@@ -220,19 +229,20 @@ def reproduce(
     for line in opened(folder).missed():
         say(f"Gate missed: {line}. Every verdict of that task is undecided.")
     fixed = {"seed": seed, "scale": _digest(chosen), "models": _digest([_marks(one) for one in scenes.values()])}
-    labels = [*chosen.labels(), *CONTROLS]
-    counts = {name: len(one.images) for name, one in scenes.items()}
-    run = begun(folder / MAPS, "sanity", counts, fixed, labels)
     classes = named_classes(casting, source, photos or source)
-    how = {"beside": chosen.beside, "draws": chosen.resamples, "seed": seed}
-    for name, scene in scenes.items():
-        measure_scene(run, scene, labels, classes, how, place, timed, steps.of(name))
+    how = {"draws": chosen.resamples, "seed": seed}
+    for part, some in ((MAPS, ("digits", "shapes")), (PAIRS, ("pairs",))):
+        labels = [*chosen.labels(bool(photos) and part == PAIRS), *CONTROLS]
+        run = begun(folder / part, "sanity", {name: len(scenes[name].images) for name in some}, fixed, labels)
+        beside = (sizes if part == PAIRS else chosen.digits).beside
+        for name in some:
+            measure_scene(run, scenes[name], labels, classes, how | {"beside": beside}, place, timed, steps.of(name))
     extent = chosen.curves
-    beside = [*chosen.labels(), *BESIDE]
-    run = begun(folder / CURVES, "sanity", dict.fromkeys(("t", "t1", "t2"), extent.images), fixed, beside)
+    labels = [*chosen.labels(), *BESIDE]
+    run = begun(folder / CURVES, "sanity", dict.fromkeys(("t", "t1", "t2"), extent.images), fixed, labels)
     for task, name in (("t", "digits"), ("t1", "shapes"), ("t2", "shapes")):
         models, batch = scenes[name].groups[task].models, scenes[name].samples[task].batch
-        measure_curves(run, task, models, batch, beside, extent, seed, place, timed, steps.of(f"curves {task}"))
+        measure_curves(run, task, models, batch, labels, extent, seed, place, timed, steps.of(f"curves {task}"))
     if changes:
         counts = {one.name: len(scenes["digits"].images) for one in changes}
         run = begun(
@@ -300,7 +310,7 @@ def _digest(value: object) -> str:
 def opened(folder: Path) -> Study:
     """The study of a folder, as far as it is there."""
     told = read(folder)
-    there = {name: folder / name for name in (MAPS, CURVES, ABLATIONS) if (folder / name / "run.json").is_file()}
+    there = {name: folder / name for name in (MAPS, PAIRS, CURVES, ABLATIONS) if (folder / name / "run.json").is_file()}
     runs = {name: open_run(path) for name, path in there.items()}
     return Study(folder, told["scale"], told, runs, _failed(runs))
 

@@ -18,7 +18,7 @@ from saliometer.registry import one_of
 from saliometer.seeds import fork, forks, uniform
 
 SPLITS = ("train", "test")
-WORDS = {"train": ("train",), "test": ("test", "val")}  # what files and folders of a split are called
+WORDS = {"train": ("train",), "test": ("val", "test")}  # what files and folders of a split are called
 DIGIT, FRAME = 28, 4  # MNIST's side, and the empty frame round its digits
 TILE = 64  # TinyImageNet's side
 TEN = tuple("0123456789")
@@ -177,21 +177,29 @@ def _of_zip(path: Path, split: str) -> Read:
 
 def _of_files(name: str, files: dict[str, Callable[[], bytes]], source: str, split: str) -> Read:
     """Digits, where the classes are called 0 to 9; else photographs."""
-    by_class: dict[str, list[str]] = {}
-    for file in sorted(files):
-        parts = PurePosixPath(file).parts
-        at = next((place for place, part in enumerate(parts[:-2]) if part in WORDS[split]), None)
-        if at is not None and PurePosixPath(file).suffix.lower() in (".jpg", ".jpeg", ".png"):
-            by_class.setdefault(parts[at + 1], []).append(file)
+    found = [_by_class(files, word) for word in WORDS[split]]
+    by_class: dict[str, list[str]] = next(filter(None, found), {})
     if not by_class:
         folders = " or ".join(f"{word}/CLASS/" for word in WORDS[split])
         raise ValueError(f"no pictures of the {split} part in '{source}': wanted .jpeg or .png files in {folders}")
     classes = PAPER if set(PAPER) <= set(by_class) else tuple(sorted(by_class))
-    digits = classes == TEN
-    side, mode = (DIGIT, "L") if digits else (TILE, "RGB")
+    side, mode = (DIGIT, "L") if classes == TEN else (TILE, "RGB")
     chosen = [(file, label) for label, one in enumerate(classes) for file in by_class[one]]
     pixels = np.stack([_picture(files[file], file, source, side, mode) for file, _ in chosen])
     return name, pixels, np.array([label for _, label in chosen]), classes
+
+
+def _by_class(files: dict[str, Callable[[], bytes]], word: str) -> dict[str, list[str]]:
+    """Class -> its pictures below a folder `word`; TinyImageNet's own val/ has a list of them instead of folders."""
+    listed = next((read() for file, read in files.items() if file.endswith(f"{word}/{word}_annotations.txt")), b"")
+    told = {line.split("\t")[0]: line.split("\t")[1] for line in listed.decode().splitlines() if "\t" in line}
+    found: dict[str, list[str]] = {}
+    for file in sorted(files):
+        path = PurePosixPath(file)
+        at = next((place for place, part in enumerate(path.parts[:-2]) if part == word), None)
+        if at is not None and path.suffix.lower() in (".jpg", ".jpeg", ".png"):
+            found.setdefault(told.get(path.name, path.parts[at + 1]), []).append(file)
+    return found
 
 
 def _picture(data: Callable[[], bytes], file: str, source: str, side: int, mode: str) -> np.ndarray:

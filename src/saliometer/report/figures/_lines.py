@@ -26,13 +26,14 @@ def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str 
     entries = [*(line.name for line in lines), *[PAPER] * any(line.paper for line in lines)]
     tops = {narrow: 14 + LINE * lines_of(entries, 300 if narrow else 1000) for narrow in (False, True)}
     numbers = [x for line in lines for x in line.points]
+    whole = {"minInterval": 1} if all(float(x).is_integer() for x in numbers) else {}
     option = {
         "tooltip": {"trigger": "item", "formatter": "{a}: {c}"},
         "legend": {"type": "plain", "top": 0, "itemWidth": 22, "itemHeight": 10, "data": _legend(entries)},
         "grid": {"left": 46, "right": 22, "top": tops[False], "bottom": 44},
         "xAxis": {
             "type": "value", "name": across, "nameLocation": "middle", "nameGap": 26, "min": min(numbers),
-            "max": max(numbers), "splitLine": {"show": False},
+            "max": max(numbers), "splitLine": {"show": False}, **whole,
         },
         "yAxis": {"type": "value", "name": up, "nameLocation": "middle", "nameGap": 32, "min": lowest, "max": 100},
         "series": [one for place, line in enumerate(lines) for one in _drawn(place, line)],

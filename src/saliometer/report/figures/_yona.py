@@ -77,8 +77,8 @@ def _lines(e: "Evidence", method: str, numbers: Numbers) -> list[tuple[str, str]
 
 
 def _card(
-    pictures: "Pictures", method: str, groups: Mapping[str, str], photos: Sequence[str], lines: Sequence[tuple[str, str]],
-    told: Callable[["Pictures", str, int], str] | None,
+    pictures: "Pictures", method: str, groups: Mapping[str, str], photos: Sequence[str],
+    lines: Sequence[tuple[str, str]], told: Callable[["Pictures", str, int], str] | None,
 ) -> Markup:  # fmt: skip
     cells = [Markup("<span>image</span>"), *(Markup("<span>{}</span>").format(word) for word in groups.values())]
     for place, photo in enumerate(photos):

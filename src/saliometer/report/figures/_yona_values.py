@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from saliometer.judgement import FLOORS
 from saliometer.report.figures import Chart, _zhang
 from saliometer.studies._claims import MissingError
 from saliometer.studies._zhang_tables import Value
@@ -30,8 +29,7 @@ def panels(
             values.append(Value("", lane, method, panel, one.value, one.low, one.high, None))
     if not values:
         return None
-    methods = [*e.methods, *(name for name in e.controls if name not in FLOORS)]
-    return _zhang.chart(values, methods, lanes, label=label, edges=EDGES, **how)  # type: ignore[arg-type]
+    return _zhang.chart(values, e.methods, lanes, label=label, edges=EDGES, **how)  # type: ignore[arg-type]
 
 
 def point(value: float) -> Estimate:

@@ -27,6 +27,7 @@ MEANING = {
 }
 LOWER = ("MS", "AS", "Complexity", "EC")  # is better
 APART = ("I", "D_bar", "Complexity", "EC")  # whose axes need not start at 0
+CONTROLS = (*FLOORS, "input", "fake_cam", "fresh_noise", "oracle")  # in grey, below the methods
 HEAD, LEGEND, BETWEEN = 46, 34, 12  # pixels: over a panel, over all, under a panel
 NARROW, PHONE = 560, 660  # pixels: charts up to this width, in windows up to that, have two panels in a row
 
@@ -77,7 +78,7 @@ def chart(
 
     `edges` are the room for names at the side, in percent, on a page and on a phone.
     """
-    shown = [*methods, *(floor for floor in FLOORS if any(value.method == floor for value in values))]
+    shown = [*methods, *(control for control in CONTROLS if any(value.method == control for value in values))]
     metrics = list(dict.fromkeys(value.metric for value in values))
     side, legend = _Side(shown, list(lanes)), _legend(values, lanes)
     wide = _layout(len(metrics), across, side.height, bool(legend), (edges[0], 12))
@@ -159,7 +160,7 @@ def _legend(values: Sequence["Value"], lanes: Mapping[str, Lane]) -> list[dict[s
     there = {value.condition for value in values}
     names = [{"name": lane.name, "icon": "circle"} for condition, lane in lanes.items() if condition in there]
     names += [{"name": "paper", "icon": "diamond"}] if any(value.paper is not None for value in values) else []
-    names += [{"name": "control", "icon": "circle"}] if any(value.method in FLOORS for value in values) else []
+    names += [{"name": "control", "icon": "circle"}] if any(value.method in CONTROLS for value in values) else []
     return names if len(names) > 1 else []
 
 
@@ -169,10 +170,10 @@ def _series(
     """Of one panel: dots and intervals of every lane and of the controls, then the paper's diamonds."""
     axes = {"xAxisIndex": place, "yAxisIndex": place}
     groups = [
-        (lane, [v for v in values if v.condition == condition and v.method not in FLOORS])
+        (lane, [v for v in values if v.condition == condition and v.method not in CONTROLS])
         for condition, lane in lanes.items()
     ]
-    groups.append((Lane("control", "@control"), [v for v in values if v.method in FLOORS]))
+    groups.append((Lane("control", "@control"), [v for v in values if v.method in CONTROLS]))
     found: list[dict[str, Any]] = []
     for lane, some in groups:
         if some:

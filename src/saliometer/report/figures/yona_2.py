@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from saliometer.studies.yona import Study
 
 NODES = {"T": (150, 40, "task"), "M": (60, 130, "model"), "X": (240, 130, "image"), "S": (150, 220, "map")}
-EDGES = ("TM", "TX", "XS", "MS")
+EDGES = (("T", "M"), ("T", "X"), ("X", "S"), ("M", "S"))
 RADIUS = 22
 NOTE = (
     "The task T decides both which images X there are and what a trained model M looks for, so a map S may be like a "

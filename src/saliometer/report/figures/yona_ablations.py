@@ -13,7 +13,8 @@ TEMPLATE = """
 <th class="left">Task</th><th class="left">Method</th><th>E</th><th>E/B</th><th>E as it was</th></tr></thead><tbody>
 {% for row in rows %}<tr><th scope="row" class="left">{{ row.change }}</th><td class="left">{{ row.task }}</td>
 <td class="left">{{ row.method }}</td><td class="number">{{ "%.3f" | format(row.E) }}
-<small>{{ "%.3f" | format(row.low) }} to {{ "%.3f" | format(row.high) }}</small></td><td>{{ "%.2f" | format(row.share) }}</td>
+<small>{{ "%.3f" | format(row.low) }} to {{ "%.3f" | format(row.high) }}</small></td>
+<td>{{ "%.2f" | format(row.share) }}</td>
 <td>{{ "%.3f" | format(row.before) }}</td></tr>
 {% endfor %}</tbody></table></div>
 {% if unrun %}<p class="note">Not run: {% for name, why in unrun %}{{ name }} ({{ why }}){{ "; " if not loop.last }}

@@ -18,7 +18,8 @@ TEMPLATE = """
 {% for one in every %}
 <tr><th scope="row" class="left">{{ one.method }}</th><td>{{ "%.3f" | format(one.alike) }}</td>
 {% for word in (one.original, one.causal, one.leans) %}
-<td class="left">{% if word == "fails" %}<span class="fails">fails</span>{% else %}{{ word }}{% endif %}</td>{% endfor %}
+<td class="left">{% if word == "fails" %}<span class="fails">fails</span>{% else %}{{ word }}{% endif %}</td>
+{% endfor %}
 <td class="left"><small>{{ one.why }}</small></td></tr>
 {% endfor %}</tbody></table></div>
 """

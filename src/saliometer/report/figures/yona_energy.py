@@ -1,4 +1,4 @@
-"""How far training moves the maps, beyond what seeds do: E by task and method, and the noise floors."""
+"""How far training moves the maps, beyond what seeds do: E by task and method."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,38 +10,26 @@ if TYPE_CHECKING:
     from saliometer.studies._yona_evidence import Evidence
     from saliometer.studies.yona import Study
 
-FLOORS = {"B": "trained and random", "W_T": "two trained", "W_R": "two random"}
-COLOURS = ("@method", "@own", "@secondary")
-
 
 @figure("Does training move the map?", of="yona", order=50)
 def yona_energy(study: "Study") -> Drawing | None:
     e = study.evidence
     found = [(f"E: {task}", "E", partial(_effect, e, task)) for task in e.tasks]
-    if any(task == "t" for task in e.tasks):
+    if "t" in e.tasks:
         found.append(("E: t, shuffled labels", "E", partial(_effect, e, "t", against="labels")))
     lanes = {"E": _zhang.Lane("E", "@method")}
-    first = _yona_values.panels(e, found, lanes, "E by task and method with 95 % intervals", across=4)
-    if first is None:
+    chart = _yona_values.panels(e, found, lanes, "E by task and method with 95 % intervals", across=4)
+    if chart is None:
         return None
-    parts = [(task, name, partial(_floor, e, task, name)) for task in e.tasks for name in FLOORS]
-    lanes = {name: _zhang.Lane(word, colour) for (name, word), colour in zip(FLOORS.items(), COLOURS, strict=True)}
-    second = _yona_values.panels(e, parts, lanes, "Mean distances of maps by task and method", across=4)
     note = (
         "E is how much farther apart maps of trained and random models are than those of two trainings or of two "
         "random draws: 0 for anything that does not see the weights, noise included. Distances are total variation "
         "(0 to 1) on the same images; intervals resample models and images. A method is sensitive where E is above 0 "
         "for sure and its permutation test, corrected for all methods and tasks, says so too; insensitive where E is "
-        "below 0.02 for sure. Below: the three distances E is made of. Where the distance of two random models nearly "
-        "reaches that of trained and random, most of the difference is seed noise."
+        "below 0.02 for sure."
     )
-    return _zhang.drawing("yona_energy", note, [first, *([second] if second else [])])
+    return _zhang.drawing("yona_energy", note, [chart])
 
 
 def _effect(e: "Evidence", task: str, method: str, against: str = "random") -> Estimate:
     return e.energy(task, method, against=against).effect
-
-
-def _floor(e: "Evidence", task: str, name: str, method: str) -> Estimate:
-    one = e.energy(task, method)
-    return _yona_values.point({"B": one.between, "W_T": one.trained, "W_R": one.random}[name])

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from saliometer.models._together import fit_together
 from saliometer.models.digit_cnn import digit_cnn
 from saliometer.models.fit import Recipe
-from saliometer.models.fit_together import fit_together
 from saliometer.seeds import fork, forks, scoped, uniform
 
 RECIPE = Recipe(epochs=3, batch=8, rate=3e-3)
