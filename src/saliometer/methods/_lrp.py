@@ -197,7 +197,7 @@ def z_box(low: Tensor, high: Tensor) -> Part:
         activations, weights = here.inputs[0], weights_of(here.step)
         least, most = bounds_there(here, low, high)
         books.checks.append(partial(_within, activations, least, most))
-        pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
+        pairs = [(activations - least, part_of(weights, 1)), (activations - most, part_of(weights, -1))]
         return [shares(here, relevance, pairs, NO_BIAS, books)]
 
     return rule
