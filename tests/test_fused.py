@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer import explain, fused, seeds
+from saliometer.methods._extremal import brush
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
 
@@ -87,6 +88,21 @@ def test_a_relu_between_a_reference_and_a_value(kernels, references):
     v, r = value.repeat(2, 1, 1), reference.repeat_interleave(6 // references, 0)
     share = (v.relu() + r.relu()) / (v.abs() + r.abs()).clamp(min=1e-30)
     torch.testing.assert_close(kernels.rectified(value, reference, multipliers), multipliers * share, **CLOSE)
+
+
+@pytest.mark.parametrize("side", [12, 64])
+def test_a_brush_paints_and_pulls_alike(kernels, monkeypatch, side):
+    """Cells of one pixel, and of four."""
+    paint = brush(torch.rand(1, 3, side, side + 8))
+    grids, pull = drawn(2, *paint.nodes).abs().clamp(max=1), drawn(2, side, side + 8, seed=1)
+
+    def find():
+        masks = paint.masks(grids)
+        return masks, paint.slopes(grids, masks, pull)
+
+    (masks, slopes), (fused_masks, fused_slopes) = both_ways(kernels, monkeypatch, find)
+    torch.testing.assert_close(fused_masks, masks, **CLOSE)
+    torch.testing.assert_close(fused_slopes, slopes, rtol=1e-4, atol=1e-5)
 
 
 class Residual(nn.Module):
