@@ -144,6 +144,7 @@ def test_without_a_gpu_there_are_none():
 @pytest.mark.parametrize("name", [
     "guided_backprop", "lrp_epsilon", "lrp_alpha_beta", "lrp_gamma", "deep_taylor", "deeplift_rescale",
     "deeplift_reveal_cancel", "deep_shap(count=3)", "smooth_grad(draws=3)",
+    "extremal_perturbation(steps=3,areas='0.2')",
 ])  # fmt: skip
 def test_on_a_gpu_maps_are_those_of_a_cpu(name):
     with torch.random.fork_rng(devices=[]):
