@@ -71,12 +71,24 @@ def test_one_that_looks_where_the_label_is_passes_every_gate():
         "change of accuracy with N erased",
     ]
     assert missed(found) == ""
-    assert [gate.value for gate in found] == [1.0, 0.5, 0.5, 0.0]
+    assert [gate.value for gate in found] == [1.0, 0.5, 0.0, 0.0]  # without their bottom, whole digits are not whole
 
 
 def test_one_that_sums_all_ink_is_found_out():
     found = gates(Causal("half_digits", "bottom"), [of(Sums(slice(0, 28), 70.0))], random(2), "digit_cnn", count=200)
     assert "change of accuracy with N erased" in missed(found)
+
+
+def test_what_is_said_of_a_digit_without_both_halves_plays_no_part():
+    """One that calls an empty image whole, and all else by its bottom half."""
+
+    class Unless(Sums):
+        def forward(self, images):
+            empty = images.flatten(1).sum(1) == 0
+            return super().forward(images).where(~empty[:, None], torch.tensor([[1.0, 0.0]]))
+
+    found = gates(Causal("half_digits", "bottom"), [of(Unless(slice(14, 28)))], [], "digit_cnn", count=200)
+    assert missed(found) == ""
 
 
 def test_images_without_what_is_erased_play_no_part():
