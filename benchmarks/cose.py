@@ -29,8 +29,8 @@ from saliometer.cose.ssim import ssim
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.bench import ALIGN
-from saliometer.engine.cose import Paired, read, similarity
-from saliometer.engine.cose_chunk import Chunk
+from saliometer.engine.cose import Paired, read, similarities
+from saliometer.engine.cose_chunk import Changes, Chunk
 from saliometer.engine.layers import cam_layer
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions
@@ -88,12 +88,16 @@ def timed(name: str, paired: Paired, chunk: Chunk, device: torch.device, repeat:
         for pair in pairs:
             chunk.input(pair.images(chunk.pixels))
 
-    def similarities() -> None:
-        one = read(own, method, measure)
-        found = [
-            similarity(measure, one, pair.undone(read(own, method, measure)), chunk.valid(pair, partly=False)).values
-            for pair in pairs
-        ]
+    def compared() -> None:
+        one, found = read(own, method, measure), []
+        together = max(1, paired.answers.size // len(samples))
+        for start in range(0, len(pairs), together):
+            some = pairs[start : start + together]
+            maps = own.repeat(len(some), 1, 1, 1)
+            still = torch.zeros(len(some), len(samples), dtype=torch.bool, device=device)
+            changes = Changes([], still, {}, some)
+            laid = changes.undone(read(maps, method, measure).unflatten(0, still.shape))
+            found += [scored.values for scored in similarities(measure, one, laid, changes, chunk)]
         torch.stack(found).tolist()
 
     def ours() -> None:
@@ -101,7 +105,7 @@ def timed(name: str, paired: Paired, chunk: Chunk, device: torch.device, repeat:
 
     least = seconds(lambda: floor(method, paired, chunk, ready), device, repeat)
     whole = seconds(ours, device, repeat)
-    changing, comparing = (seconds(work, device, repeat) for work in (transforms, similarities))
+    changing, comparing = (seconds(work, device, repeat) for work in (transforms, compared))
     return {
         "method": name, "floor": least, "ours": whole, "over_floor": whole / least, "transforms": changing / whole,
         "similarity": comparing / whole,

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saliometer import fused, seeds
+from saliometer import explain, fused, seeds
+from saliometer.methods._extremal import brush
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
 
@@ -89,6 +90,21 @@ def test_a_relu_between_a_reference_and_a_value(kernels, references):
     torch.testing.assert_close(kernels.rectified(value, reference, multipliers), multipliers * share, **CLOSE)
 
 
+@pytest.mark.parametrize("side", [12, 64])
+def test_a_brush_paints_and_pulls_alike(kernels, monkeypatch, side):
+    """Cells of one pixel, and of four."""
+    paint = brush(torch.rand(1, 3, side, side + 8))
+    grids, pull = drawn(2, *paint.nodes).abs().clamp(max=1), drawn(2, side, side + 8, seed=1)
+
+    def find():
+        masks = paint.masks(grids)
+        return masks, paint.slopes(grids, masks, pull)
+
+    (masks, slopes), (fused_masks, fused_slopes) = both_ways(kernels, monkeypatch, find)
+    torch.testing.assert_close(fused_masks, masks, **CLOSE)
+    torch.testing.assert_close(fused_slopes, slopes, rtol=1e-4, atol=1e-5)
+
+
 class Residual(nn.Module):
     """Convolutions with biases, a sum and a maximum."""
 
@@ -122,3 +138,20 @@ def test_methods_give_the_same_maps_and_books(kernels, monkeypatch, name):
 
 def test_without_a_gpu_there_are_none():
     assert fused.kernels(torch.ones(1, 2, 3, 3)) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", [
+    "guided_backprop", "lrp_epsilon", "lrp_alpha_beta", "lrp_gamma", "deep_taylor", "deeplift_rescale",
+    "deeplift_reveal_cancel", "deep_shap(count=3)", "smooth_grad(draws=3)",
+    "extremal_perturbation(steps=3,areas='0.2')",
+])  # fmt: skip
+def test_on_a_gpu_maps_are_those_of_a_cpu(name):
+    with torch.random.fork_rng(devices=[]):
+        net = Residual().eval()
+    images, references = noise_batch(3).images, torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(3)
+    wanted = explain(net, images, name, targets, references=references)
+    found = explain(net.cuda(), images.cuda(), name, targets.cuda(), references=references.cuda())
+    assert fused.kernels(found) is not None
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()))

@@ -203,7 +203,7 @@ class Walk:
 
     images: Tensor
     walk: Callable[[Network, slice], Tensor]  # is told which rows of the batch it is to walk for
-    passes: int = 1  # what it costs for one image; those after the first are told to `network.tick`
+    passes: int = 1  # what it costs for one image; those after the first are told to `network.tick`; 0 only looks
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,6 +114,14 @@ def test_one_image_has_no_interval():
     assert math.isnan(found.estimate("consistency").low)
 
 
+def test_of_two_images_of_which_one_counts_there_is_no_interval_either():
+    rows = [row for row in ROWS if row[3] == "a"] + [("grad", CORRECT, "", "b", 0.0)]
+    (found,) = coses(table(rows, "published(mode=published)"))
+    assert len(found.images) == 2
+    assert found.counting == 1
+    assert math.isnan(found.estimate("consistency").low)
+
+
 def test_columns_hold_the_statistic_of_all_pairs_and_paired_differences():
     other = [("other", metric, condition, sample, value - 0.1) for _, metric, condition, sample, value in ROWS]
     held = {column.metric: column for column in columns(coses(table([*ROWS, *other])))}

@@ -217,7 +217,7 @@ def test_correlations_in_ssims_place():
 
 
 def test_controls_that_explain_nothing():
-    def with_controls(cam: float, parity: float) -> Evidence:
+    def with_controls(cam: float, parity: float, moved: str = "") -> Evidence:
         scores = {
             "fresh_noise": 5.0,
             "fresh_smooth_noise": 50.0,
@@ -229,7 +229,7 @@ def test_controls_that_explain_nothing():
         tables = {
             (model.data, model.label): [
                 *(
-                    block(name, pairs_for(value, value), how)
+                    block(name, [(m, moved or c, v) for m, c, v in pairs_for(value, value)], how)
                     for name, value in scores.items()
                     for how in ("published", "default")
                 ),
@@ -240,6 +240,10 @@ def test_controls_that_explain_nothing():
         return Evidence(models, tables)
 
     assert verdict(14, with_controls(49.0, 76.0))["holds"] is True
+    assert verdict(14, with_controls(37.0, 76.0))["holds"] is False
+    small_images = with_controls(37.0, 76.0, "translate_x(bin=30,magnitude=32,side=32)")
+    assert verdict(14, small_images)["holds"] is True
+    assert "49 of a random 7x7 CAM is for 224 pixels, these images have 32" in verdict(14, small_images)["why"]
     assert verdict(14, with_controls(49.0, 66.0))["holds"] is False
     assert verdict(14, with_controls(55.0, 76.0))["holds"] is False
     assert verdict(14, small())["holds"] is None
@@ -284,6 +288,7 @@ def test_names():
     assert (family("swin_t"), family("resnet50"), family("vgg16")) == (TRANSFORMER, CONV, "")
     assert data_named("cifar10_train_a") == "CIFAR10"
     assert data_named("CUB_200_2011") == "CUB200"
+    assert (data_named("cifar"), data_named("cifar-10"), data_named("cifar100")) == ("CIFAR10", "CIFAR10", "cifar100")
     assert data_named("flowers102") == "Oxford102"
     assert data_named("complex-fr") == "complex-fr"
     definition = (

@@ -93,7 +93,7 @@ def load(folder: Path) -> tuple[nn.Module, dict]:
 def stubs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cose, "SCALES", {"tiny": TINY, "quick": replace(TINY, data=()), "smoke": SCALES["smoke"]})
-        patch.setattr(cose, "data_given", toys)
+        _cose_run.data_of.cache_clear()
         patch.setattr(_cose_run, "data_given", toys)
         patch.setattr(_cose_run, "train_images", train)
         patch.setattr(_cose_run, "load_trained", load)

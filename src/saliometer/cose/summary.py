@@ -36,15 +36,24 @@ class Sets:
     counts: dict[tuple[str, str], Floats]
 
     def weighted(self, weights: Floats) -> "Sets":
-        """Over images drawn so often, (resamples, images) each."""
-        sums, counts = ({key: weights @ values for key, values in some.items()} for some in (self.sums, self.counts))
-        return Sets(sums, counts)
+        """Over images drawn so often, (resamples, images) each; all in one product, for the weights are many."""
+        held = np.stack([*self.sums.values(), *self.counts.values()], 1)
+        found = (weights @ held).T
+        count = len(self.sums)
+        return Sets(
+            dict(zip(self.sums, found[:count], strict=True)), dict(zip(self.counts, found[count:], strict=True))
+        )  # fmt: skip
 
     def number(self, metric: str, groups: Sequence[str]) -> Floats:
-        return np.asarray(sum(self.counts[metric, group] for group in groups), dtype=np.float64)
+        return self._sum(self.counts, metric, groups)
+
+    @staticmethod
+    def _sum(held: dict[tuple[str, str], Floats], metric: str, groups: Sequence[str]) -> Floats:
+        """Over groups that are there at all."""
+        return np.asarray(sum(held[metric, group] for group in groups if (metric, group) in held), dtype=np.float64)
 
     def mean(self, metric: str, groups: Sequence[str]) -> Floats:
-        total = np.asarray(sum(self.sums[metric, group] for group in groups), dtype=np.float64)
+        total = self._sum(self.sums, metric, groups)
         with np.errstate(invalid="ignore", divide="ignore"):
             found: Floats = total / self.number(metric, groups)
         return found
@@ -122,8 +131,13 @@ class Cose:
         """`name` is one of the Sets' statistics: consistency, sensitivity, harmonic, ..."""
         return float(getattr(self.whole, name)[0])
 
+    @cached_property
+    def counting(self) -> int:
+        """How many images have a pair that counts: one of them alone has no interval."""
+        return int((np.sum(list(self.each.counts.values()), 0) > 0).sum())
+
     def estimate(self, name: str) -> Estimate:
-        return interval(self.value(name), getattr(self.resampled, name), len(self.images))
+        return interval(self.value(name), getattr(self.resampled, name), self.counting)
 
     def count(self, metric: str, *groups: str) -> int:
         return int(self.whole.number(metric, groups or (*DATA, *MODELS))[0])

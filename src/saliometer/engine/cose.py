@@ -127,7 +127,7 @@ class Paired:
                         laid[kind] = changes.undone(each)
                         if measure is self.measures[0]:
                             self._shown += each[:, :IMAGES].clone().unbind()
-                    found = _similarities(measure, firsts[kind[1]], laid[kind], changes, chunk)
+                    found = similarities(measure, firsts[kind[1]], laid[kind], changes, chunk)
                     for place, scored in enumerate(found):
                         yield Compared(measure.definition, changes.conditions[place], scored, changes.changed[place])
 
@@ -187,7 +187,7 @@ def similarity(measure: Measure, maps: Tensor, others: Tensor, valid: Tensor | N
     return scored
 
 
-def _similarities(measure: Measure, maps: Tensor, laid: Tensor, changes: Changes, chunk: Chunk) -> list[Scored]:
+def similarities(measure: Measure, maps: Tensor, laid: Tensor, changes: Changes, chunk: Chunk) -> list[Scored]:
     """Of each change: those that have a mask together, and those that have none."""
     partly = _params(measure)["mode"] == "published"
     masks = [chunk.valid(pair, partly) for pair in changes.pairs] or [None]

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Literal, overload
 
 import torch
@@ -96,16 +96,22 @@ class _Edges:
     def __init__(self, images: Tensor, references: Tensor | None, targets: Tensor | None) -> None:
         given = {"images": images, "references": references, "targets": targets}
         self.given = {name: values for name, values in given.items() if values is not None}
-        self._edges = {name: Later(torch.stack(values.aminmax())) for name, values in self.given.items()}
+        self._seen: dict[str, Later] = {}
+
+    def look(self) -> dict[str, Later]:
+        """Sends them on their way to the host."""
+        if not self._seen:
+            self._seen = {name: Later(torch.stack(values.aminmax())) for name, values in self.given.items()}
+        return self._seen
 
     def check_finite(self) -> None:
         """Both edges are NaN if any value is."""
-        for name, later in self._edges.items():
+        for name, later in self.look().items():
             if not all(map(math.isfinite, later.read())):
                 raise _unwanted(name, self.given[name])
 
     def check_targets(self, model: Model, classes: int) -> None:
-        low, high = self._edges["targets"].read() if "targets" in self._edges else (0, 0)
+        low, high = self.look()["targets"].read() if "targets" in self.given else (0, 0)
         if low < 0 or high >= classes:
             raise ValueError(
                 f"targets are {low}..{high}, but model '{model.name}' has {classes} classes, 0..{classes - 1}"
@@ -118,21 +124,29 @@ def _explained(
 ) -> Explained:  # fmt: skip
     """Maps with their channels; refused where they, or what they were made of, is not what it should be."""
     classes = known("classes", lambda: _classes(model, images))
+    passes: list[int] = []
 
-    @cache
     def check() -> None:
-        """Whether passes are given what they need, and run on what was believed; asked when one is under way."""
-        known.confirm()
         edges.check_finite()
         edges.check_targets(model, classes)
 
-    answers = Answers(model, images.device, size, classes=classes, watch=lambda _: check())
+    def watch(count: int) -> None:
+        """The first pass is under way: does it run on what was believed? The second: was it given what it needs?"""
+        passes.append(count)
+        if len(passes) == 1:
+            known.confirm()
+            edges.look()
+        elif len(passes) == 2:
+            check()
+
+    answers = Answers(model, images.device, size, classes=classes, watch=watch)
     if targets is None:
         targets = answers.predicted(images)
     targets = targets.clamp(0, classes - 1)  # those beyond are refused, but a GPU must not see them
     batch = Batch(images, targets, _seeds(seed, len(images), images.device), references)
     found = attributions([chosen], answers, batch)[chosen.label]
-    check()  # none may have been
+    known.confirm()  # there may have been no pass
+    check()
     whole = isinstance(found, Explained) and finite(found.maps)
     if not whole:
         _classes(model, images)  # if the model is to blame, that is what to say

@@ -87,16 +87,10 @@ class Tail:
             return None
         place = graph.layers[self.at.layer]
         behind = graph.behind(place)
-        return (graph, place, behind) if _closed(graph, place, behind) else None
+        return (graph, place, behind) if graph.is_only_way(place) else None
 
     def _long(self, features: Tensor, rows: slice) -> Tensor:
         places = torch.arange(rows.start, rows.stop, device=features.device) % len(self.at.images)
         filled = torch.cat((places, places[:1].expand(len(features) - len(places))))
         with replaced(self.layer, self._probed[0], lambda _: features.clone()):
             return self.model.logits(self.at.images[filled])
-
-
-def _closed(graph: Graph, place: int, behind: list[int]) -> bool:
-    """Whether the steps behind a layer read nothing that passes it by."""
-    known = {place, *behind}
-    return graph.output in known and all(set(graph.steps[number].inputs) <= known for number in behind)

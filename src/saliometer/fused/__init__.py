@@ -14,7 +14,8 @@ from torch import Tensor
 def kernels(*values: Tensor) -> Any:
     """The module `compiled`, if these are numbers that it can work on; else None."""
     fitting = all(value.is_cuda and value.dtype in (torch.float32, torch.int64) for value in values)
-    return _compiled() if fitting else None
+    here = fitting and all(value.get_device() == torch.cuda.current_device() for value in values)
+    return _compiled() if here else None
 
 
 @cache

@@ -5,6 +5,7 @@ import triton
 from torch import Tensor
 from triton import language as tl
 
+FEW = 128  # numbers that take so long that they are better spread out
 TILE = 1024  # numbers that are looked at together: of one channel's places, or of several channels that have few
 
 
@@ -54,6 +55,22 @@ def revealed(given: Tensor, value: Tensor, start: Tensor) -> Tensor:
     return found
 
 
+def halved(apart: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """(2, N, ...): the two parts of a difference that lie so far apart."""
+    apart, value, start = apart.contiguous(), value.contiguous(), start.contiguous()
+    found, rows, size, each = apart.new_empty((2, *apart.shape)), *_rows(apart, start)
+    _halved[triton.cdiv(size, TILE), rows](apart, value, start, found, size, rows * size, each, tile=TILE)
+    return found
+
+
+def crossed(straight: Tensor, across: Tensor, value: Tensor, start: Tensor) -> Tensor:
+    """What is sent straight, and half of what is sent across with the sign of a difference."""
+    straight, across, value, start = (one.contiguous() for one in (straight, across, value, start))
+    found, rows, size, each = torch.empty_like(straight), *_rows(straight, start)
+    _crossed[triton.cdiv(size, TILE), rows](straight, across, value, start, found, size, each, tile=TILE)
+    return found
+
+
 def opened(multipliers: Tensor, given: Tensor, value: Tensor, start: Tensor) -> Tensor:
     """(2, N, ...): multipliers of both parts times the share of their way on which a ReLU is open."""
     multipliers = multipliers if multipliers[0].is_contiguous() else multipliers.contiguous()
@@ -71,6 +88,37 @@ def guided(signal: Tensor, before: Tensor) -> Tensor:
     signal, before = signal.contiguous(), before.contiguous()
     found = torch.empty_like(signal)
     _guided[(triton.cdiv(signal.numel(), TILE),)](signal, before, found, signal.numel(), tile=TILE)
+    return found
+
+
+def painted(
+    grids: Tensor, taps: Tensor, kernel: Tensor, handicap: Tensor, reach: int, coldness: float, beyond: float
+) -> tuple[Tensor, Tensor]:
+    """(M, places, cells) twice: the smooth maximum that pixels take of the nodes around, and its denominator."""
+    grids = grids.contiguous()
+    masks, down, across = grids.shape
+    shape = masks, len(kernel), down * across
+    found, sums = grids.new_empty(shape), grids.new_empty(shape)
+    grid = triton.cdiv(down * across, TILE), len(kernel), masks
+    _painted[grid](
+        grids, taps, kernel, handicap, found, sums, down, across, len(taps), len(kernel), reach, coldness, beyond,
+        tile=TILE,
+    )  # fmt: skip
+    return found, sums
+
+
+def pulled(
+    grids: Tensor, taps: Tensor, kernel: Tensor, handicap: Tensor, reach: int, coldness: float, beyond: float,
+    masks: Tensor, pull: Tensor,
+) -> Tensor:  # fmt: skip
+    """(M, nodes, nodes): how pulls at pixels, (M, places, cells), add up at the nodes."""
+    grids, masks, pull = grids.contiguous(), masks.contiguous(), pull.contiguous()
+    sums = painted(grids, taps, kernel, handicap, reach, coldness, beyond)[1]
+    found, (count, down, across) = torch.empty_like(grids), grids.shape
+    _pulled[triton.cdiv(down * across, FEW), count](
+        grids, taps, kernel, handicap, masks, sums, pull, found, down, across, len(taps), len(kernel), reach, coldness,
+        tile=FEW,
+    )  # fmt: skip
     return found
 
 
@@ -162,6 +210,32 @@ def _revealed(given, value, start, found, size, second, each, tile: tl.constexpr
 
 
 @triton.jit
+def _halved(apart, value, start, found, size, second, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    whole = tl.load(value + at, mask=inside, other=0.0) - origin
+    width = tl.load(apart + at, mask=inside, other=0.0)
+    tl.store(found + at, (whole + width) / 2, mask=inside)
+    tl.store(found + second + at, (whole - width) / 2, mask=inside)
+
+
+@triton.jit
+def _crossed(straight, across, value, start, found, size, each, tile: tl.constexpr):
+    place = tl.program_id(0) * tile + tl.arange(0, tile)
+    row = tl.program_id(1).to(tl.int64)
+    inside = place < size
+    at = row * size + place
+    origin = tl.load(start + (row // each) * size + place, mask=inside, other=0.0)
+    end = tl.load(value + at, mask=inside, other=0.0)
+    sign = tl.where(end > origin, 0.5, tl.where(end < origin, -0.5, 0.0))
+    sent = tl.load(straight + at, mask=inside, other=0.0)
+    tl.store(found + at, sent + sign * tl.load(across + at, mask=inside, other=0.0), mask=inside)
+
+
+@triton.jit
 def _opened(multipliers, given, value, start, found, size, second, apart, each, tile: tl.constexpr):
     place = tl.program_id(0) * tile + tl.arange(0, tile)
     row = tl.program_id(1).to(tl.int64)
@@ -202,3 +276,55 @@ def _guided(signal, before, found, count, tile: tl.constexpr):
     inside = place < count
     sent = tl.maximum(tl.load(signal + place, mask=inside, other=0.0), 0.0)
     tl.store(found + place, tl.where(tl.load(before + place, mask=inside, other=0.0) > 0, sent, 0.0), mask=inside)
+
+
+@triton.jit
+def _painted(
+    grids, taps, kernel, handicap, found, sums, down, across, count, places, reach, coldness, beyond, tile: tl.constexpr
+):
+    cell = tl.program_id(0) * tile + tl.arange(0, tile)
+    place = tl.program_id(1)
+    mask = tl.program_id(2).to(tl.int64)
+    cells = down * across
+    total = tl.zeros([tile], tl.float32)
+    weighted = tl.zeros([tile], tl.float32)
+    for number in range(count):
+        tap = tl.load(taps + number)
+        row = cell // across + tap // (2 * reach + 1) - reach
+        column = cell % across + tap % (2 * reach + 1) - reach
+        there = (row >= 0) & (row < down) & (column >= 0) & (column < across)
+        node = tl.load(grids + mask * cells + row * across + column, mask=there, other=beyond)
+        height = tl.load(handicap + place * count + number)
+        height += coldness * node * tl.load(kernel + place * count + number)
+        say = tl.exp(height)
+        total += say
+        weighted += height * say
+    at = (mask * places + place) * cells + cell
+    tl.store(found + at, weighted / total / coldness, mask=cell < cells)
+    tl.store(sums + at, total, mask=cell < cells)
+
+
+@triton.jit
+def _pulled(
+    grids, taps, kernel, handicap, masks, sums, pull, found, down, across, count, places, reach, coldness,
+    tile: tl.constexpr,
+):  # fmt: skip
+    node = tl.program_id(0) * tile + tl.arange(0, tile)
+    mask = tl.program_id(1).to(tl.int64)
+    cells = down * across
+    own = tl.load(grids + mask * cells + node, mask=node < cells, other=0.0)
+    total = tl.zeros([tile], tl.float32)
+    for number in range(count):
+        tap = tl.load(taps + number)
+        row = node // across - (tap // (2 * reach + 1) - reach)  # of the cell that has this node there
+        column = node % across - (tap % (2 * reach + 1) - reach)
+        there = (node < cells) & (row >= 0) & (row < down) & (column >= 0) & (column < across)
+        for place in range(places):
+            at = (mask * places + place) * cells + row * across + column
+            force = tl.load(pull + at, mask=there, other=0.0)
+            shown = tl.load(masks + at, mask=there, other=0.0)
+            weight = tl.load(kernel + place * count + number)
+            height = tl.load(handicap + place * count + number) + coldness * own * weight
+            say = tl.exp(height) / tl.load(sums + at, mask=there, other=1.0)
+            total += force * (1 - coldness * shown + height) * say * weight
+    tl.store(found + mask * cells + node, total, mask=node < cells)

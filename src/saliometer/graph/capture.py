@@ -132,6 +132,11 @@ class Graph:
                 reached.add(step.number)
         return sorted(reached - {number})
 
+    def is_only_way(self, number: int) -> bool:
+        """Whether all that the logits depend on passes one step: what is behind it reads nothing else."""
+        known = {number, *self.behind(number)}
+        return self.output in known and all(set(self.steps[n].inputs) <= known for n in known - {number})
+
 
 Fact = TypeVar("Fact")
 

@@ -65,6 +65,12 @@ def _argument(step: Step, place: int, name: str, default: Any = None) -> Any:
     return step.args[place] if len(step.args) > place else step.kwargs.get(name, default)
 
 
+def is_affine_behind(graph: Graph, number: int) -> bool:
+    """Whether the logits are an affine function of what one step gives out, and of nothing else."""
+    kinds = {family(graph, graph.steps[place]) for place in graph.behind(number)}
+    return kinds <= LINEAR | {"norm"} and graph.is_only_way(number)
+
+
 def kernel_places(step: Step) -> tuple[int, int, int | None] | None:
     """Where a kernel's activation, weights and bias stand among its arguments; None if its weights are not constant."""
     if step.op == "addmm":

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saliometer.graph import UnfitError
+from saliometer import graph as graphs
+from saliometer.graph import Network, UnfitError
 from saliometer.methods._path import vanishes
-from saliometer.types import Activations, At, Batch, Explained, Features, Model, Question, Scores, unaltered
+from saliometer.types import Activations, At, Batch, Explained, Features, Model, Question, Scores, Walk, unaltered
 
 RELUS = ("before", "after", "none")
 SKEWED = math.log(1.5)  # a grid this far from the image's aspect ratio may have its channels elsewhere
@@ -102,6 +103,20 @@ def activations(name: str, model: Model, batch: Batch, layer: str) -> Generator[
     """A layer without gradients: a forward pass is enough."""
     at = _place(name, model, batch, layer)
     return _found(name, model, at, (yield Activations(at.images, at.layer)))
+
+
+def is_affine_behind(at: At) -> Generator[Question, Tensor, bool]:
+    """Whether the logits are an affine function of what the layer gives out, so that its gradient says all of it."""
+
+    def run(network: Network, rows: slice) -> Tensor:
+        graph = network.graph(at.images[rows])
+        affine = at.layer in graph.layers and graphs.is_affine_behind(graph, graph.layers[at.layer])
+        return torch.full((len(at.images[rows]),), affine)
+
+    try:
+        return bool((yield Walk(at.images, run, passes=0)).all())
+    except UnfitError:  # its operations cannot be captured
+        return False
 
 
 def _place(name: str, model: Model, batch: Batch, layer: str) -> At:

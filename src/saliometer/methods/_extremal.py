@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from saliometer import fused
 from saliometer.perturb import blurred
 
 LEVELS = 8  # of blur, from 20 pixels at a height of 224 down to none
@@ -36,6 +38,8 @@ class Brush:
 
     def masks(self, grids: Tensor) -> Tensor:
         """(M, H, W) in [0, 1] from (M, nodes, nodes)."""
+        if kernels := fused.kernels(grids):
+            return self._pixels(kernels.painted(grids, *self._around_all)[0].transpose(1, 2))
         found = []
         for part in self._parts(grids):
             heights, say = self._around(part)
@@ -46,11 +50,17 @@ class Brush:
         """(M, nodes, nodes): how (M, H, W) pulls at the masks' pixels add up at the nodes."""
         found = []
         cells = self._cells(masks), self._cells(pull)
+        if kernels := fused.kernels(grids):
+            return kernels.pulled(grids, *self._around_all, *(one.transpose(1, 2) for one in cells))  # type: ignore[no-any-return]
         for part, mask, force in zip(*map(self._parts, (grids, *cells)), strict=True):
             heights, say = self._around(part)
             shares = torch.addcmul((force * (1 - COLDNESS * mask))[..., None], force[..., None], heights)
             found.append(shares.mul_(say).mul_(self.kernel).sum(2))  # (M, cells, T)
         return self._gathered(torch.cat(found))
+
+    @property
+    def _around_all(self) -> tuple[Any, ...]:
+        return self.taps, self.kernel, self.handicap, REACH, COLDNESS, NOWHERE
 
     def _around(self, grids: Tensor) -> tuple[Tensor, Tensor]:
         """(M, cells, places, T) each: COLDNESS times what nodes around would make of a pixel, and how much they say."""
@@ -74,7 +84,7 @@ class Brush:
     def _pixels(self, cells: Tensor) -> Tensor:
         """(M, H, W) from (M, cells, places)."""
         down, across = self.nodes
-        rows = cells.view(-1, down, across, self.step, self.step).transpose(2, 3)
+        rows = cells.reshape(-1, down, across, self.step, self.step).transpose(2, 3)
         return rows.reshape(-1, down * self.step, across * self.step)[:, : self.sides[0], : self.sides[1]]
 
     def _cells(self, pixels: Tensor) -> Tensor:

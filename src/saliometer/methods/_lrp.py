@@ -79,9 +79,10 @@ def z(epsilon: float = 0.0, scale: str = "absolute") -> Part:
     """In proportion to each input's part of the sum; `epsilon` is added to the sum, or that share of its own rms."""
 
     def rule(here: Here, relevance: Relevance, books: Books) -> Signals:
-        total, bias = here.output, constant_of(here)
+        bias = constant_of(here)
+        total = relevance.value if isinstance(relevance, Sloped) else here.output  # where a ReLU is closed, R is 0
         if scale == "rms":
-            quotient = _over_rms(whole(relevance), total, epsilon, books)
+            quotient = _over_rms(whole(relevance), here.output, epsilon, books)
             books.add_bias(quotient, bias)
         elif epsilon or not isinstance(relevance, Sloped):
             quotient = divided(relevance, total, bias, books, epsilon=epsilon)
@@ -196,7 +197,7 @@ def z_box(low: Tensor, high: Tensor) -> Part:
         activations, weights = here.inputs[0], weights_of(here.step)
         least, most = bounds_there(here, low, high)
         books.checks.append(partial(_within, activations, least, most))
-        pairs = [(activations, weights), (least, -weights.clamp(min=0)), (most, -weights.clamp(max=0))]
+        pairs = [(activations - least, part_of(weights, 1)), (activations - most, part_of(weights, -1))]
         return [shares(here, relevance, pairs, NO_BIAS, books)]
 
     return rule

@@ -65,7 +65,7 @@ def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> 
             length = here.change(step.inputs[0]).abs_().requires_grad_()
             size = applied(step, length, weights_of(step).abs())
         parts.sizes[step.number] = length, size
-        return _halves(here.change(step.number), size.detach())  # for W+ is (W + |W|) / 2
+        return _halves(here, size.detach())  # for W+ is (W + |W|) / 2
     if kind in ("relu", "relu_capped", "from_zero", "gate"):
         return _revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step))
     if kind in ("norm", "scale"):
@@ -112,14 +112,18 @@ def _revealed(here: Here, given: Tensor, rescaled: bool) -> Tensor:
         effect: Tensor = kernels.revealed(given, *here.reference.beside(here.step.inputs[here.main], here.forward))
         return effect
     high, low = _function(here, (given + before(here)[1]).flatten(0, 1)).unflatten(0, (2, -1))
-    return _halves(here.change(here.step.number), high - low)
+    return _halves(here, high - low)
 
 
-def _halves(whole: Tensor, apart: Tensor) -> Tensor:
-    """(2, ...): (whole + apart) / 2 and (whole - apart) / 2; overwrites `whole`."""
-    half, both = whole.div_(2), whole.new_empty((2, *whole.shape))
-    torch.add(half, apart, alpha=0.5, out=both[0])
-    torch.sub(half, apart, alpha=0.5, out=both[1])
+def _halves(here: Here, apart: Tensor) -> Tensor:
+    """(2, N, ...): the parts of a step's difference which they add up to, and which lie so far apart."""
+    if kernels := fused.kernels(apart):
+        halves: Tensor = kernels.halved(apart, *here.reference.beside(here.step.number, here.forward))
+        return halves
+    whole = here.change(here.step.number)
+    both = whole.new_empty((2, *whole.shape))
+    torch.lerp(whole, apart, 0.5, out=both[0])
+    torch.sub(whole, both[0], out=both[1])
     return both
 
 
@@ -170,7 +174,10 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
         length, size = parts.sizes[here.step.number]
         (straight,) = here.back(torch.lerp(m[0], m[1], 0.5))
         (crossed,) = torch.autograd.grad(size, length, m[0] - m[1])
-        joined = torch.addcmul(straight, here.change(here.step.inputs[0]).sign_(), crossed, value=0.5)
+        if kernels := fused.kernels(straight):
+            joined = kernels.crossed(straight, crossed, *here.reference.beside(here.step.inputs[0], here.forward))
+        else:
+            joined = torch.addcmul(straight, here.change(here.step.inputs[0]).sign_(), crossed, value=0.5)
         return [joined.expand(2, *joined.shape)]
 
     def opened(here: Here, m: Tensor) -> Signals:

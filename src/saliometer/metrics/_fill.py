@@ -75,7 +75,7 @@ def _eased(rest: Tensor, hole: Tensor, weight: Tensor, levels: list[Tensor]) -> 
     found = torch.zeros_like(sums[-1])
     for level, here, finer in zip(levels[::-1], sums[:0:-1], sums[-2::-1], strict=True):
         found = _up(found.addcmul_(here, level), finer)
-    return (found * hole).add_(rest / weight)
+    return torch.addcdiv(found * hole, rest, weight)
 
 
 def _levels(hole: Tensor, weight: Tensor) -> list[Tensor]:
@@ -129,7 +129,7 @@ def _halves(values: Tensor, side: int) -> tuple[Tensor, Tensor]:
 
 def _product(values: Tensor, hole: Tensor, weight: Tensor) -> Tensor:
     """The matrix times values that are 0 outside the hole."""
-    return (weight * values).sub_(_around(values)).mul_(hole)
+    return torch.addcmul(_around(values), weight, values, value=-1).mul_(-hole)
 
 
 def _around(values: Tensor) -> Tensor:

@@ -1,11 +1,12 @@
 """What Daroya, Sun and Maji say of COSE, and what we add (cose.md 7), each claim a small function over rows."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from saliometer.cose.operations import GEOMETRIC, PHOTOMETRIC
+from saliometer.cose.operations import GEOMETRIC, PHOTOMETRIC, SIDE
 from saliometer.cose.summary import CHANCE
 from saliometer.studies._claims import Claim, Draws, Finding, MissingError, least, margins, most, nth, shown
 from saliometer.studies._cose_accuracy import Followed, followed
@@ -262,16 +263,17 @@ def _what_explains_nothing(e: Evidence) -> Finding:
     constant = e.mean("sensitivity", models, ["constant"], "default")
     parity = e.mean("harmonic", models, ["parity_edge"], "published")
     highest = max(value for (data, *_), value in table().items())
-    side = f"random 7x7 CAM {fresh['fresh_cam_7'][0]:.1f}, parity-inverted edge {parity[0]:.1f}"
-    return margins(
-        {
-            "fresh maps at most 50, give or take 2": 52 - most(list(fresh.values())),
-            "the constant map at 0": 0.1 - np.abs(constant),
-            "random 7x7 CAM within 5 of 49": 5 - np.abs(fresh["fresh_cam_7"] - 49),
-            f"parity-inverted edge over the table's highest, {highest}": parity - highest,
-        },
-        f"{side}; {shown(fresh)}",
-    )
+    named = {
+        "fresh maps at most 50, give or take 2": 52 - most(list(fresh.values())),
+        "the constant map at 0": 0.1 - np.abs(constant),
+        f"parity-inverted edge over the table's highest, {highest}": parity - highest,
+    }
+    other = [side for side in e.sides if side != SIDE]
+    if not other:
+        named["random 7x7 CAM within 5 of 49"] = 5 - np.abs(fresh["fresh_cam_7"] - 49)
+    found = margins(named, f"parity-inverted edge {parity[0]:.1f}, {shown(fresh)}")
+    left_out = f"49 of a random 7x7 CAM is for {SIDE} pixels, these images have {', '.join(map(str, other))}"
+    return replace(found, why="; ".join(filter(None, (found.why, left_out)))) if other else found
 
 
 FIGURES = {  # of the report -> claims about what it shows

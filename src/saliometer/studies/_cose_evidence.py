@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from saliometer.cose.operations import BINS
-from saliometer.cose.summary import KEYS, Cose, Sets, summaries
-from saliometer.cose.table import CHANGED, DATA, UNCHANGED, Cell, Pairs, bin_of, group_of, pairs_of
+from saliometer.cose.operations import BINS, GEOMETRIC
+from saliometer.cose.summary import Cose, Sets, summaries
+from saliometer.cose.table import CHANGED, UNCHANGED, Cell, Pairs, bin_of, group_of, pairs_of
 from saliometer.judgement import drawn, interval
 from saliometer.registry import Spec
 from saliometer.studies._claims import Draws, MissingError
@@ -147,6 +146,8 @@ class Evidence:
         if np.isnan(values[0]):
             why = "; ".join(found.reasons()) or "undefined"
             raise MissingError(f"{name} of {method} on {model.label}, {model.data}: {why}")
+        if found.counting < 2:
+            values[1:] = np.nan  # one image says nothing of others
         return np.asarray(values, dtype=np.float64)
 
     def mean(self, name: str, models: Iterable[Trained], methods: Iterable[str], how: str = "") -> Draws:
@@ -181,6 +182,13 @@ class Evidence:
         return [name for name in found if name not in METHODS]
 
     # Pairs
+
+    @property
+    def sides(self) -> list[int]:
+        """The sides of the images, as their translations tell."""
+        every = {one for some in self._pairs.values() for pairs in some for one in pairs.conditions}
+        told = {dict(Spec.parse(one).params).get("side") for one in every if one.startswith("translate")}
+        return sorted(int(side) for side in told if side is not None)
 
     def cells(self, model: Trained, how: str = "") -> list[tuple[str, Pairs, Cell]]:
         """The pairs of every method of the paper in a reading."""
@@ -261,16 +269,10 @@ def _ones(pairs: Pairs) -> Draws:
 
 
 def magnitude_sets(pairs: Pairs, cell: Cell, kinds: Sequence[str], low: int, high: int) -> Sets:
-    """Sums by image of pairs whose operation is of such a kind and such a size."""
+    """Sums by image of pairs whose operation is of such a kind and such a size, as if all were of one kind."""
     bins = pairs.of(bin_of).astype(np.int64)
     wanted = np.isin(pairs.of(group_of), kinds) & (bins >= low) & (bins <= high)
     counted = cell.counted() & ~np.isnan(cell.value) & wanted[cell.condition]
     sums, counts = cell.sums(cell.changed.astype(np.int64), 2, counted, len(pairs.images))
-    zero = np.zeros(len(pairs.images))
-    return Sets(*(_as_sets(some, zero) for some in (sums, counts)))
-
-
-def _as_sets(some: Any, zero: Any) -> dict[tuple[str, str], Any]:
-    """All under one kind: what is asked of the sets are sums over kinds."""
-    held = {(UNCHANGED, DATA[0]): some[0], (CHANGED, DATA[0]): some[1]}
-    return {key: held.get(key, zero) for key in KEYS}
+    keys = [(UNCHANGED, GEOMETRIC), (CHANGED, GEOMETRIC)]
+    return Sets(dict(zip(keys, sums, strict=True)), dict(zip(keys, counts, strict=True)))

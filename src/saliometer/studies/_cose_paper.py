@@ -27,9 +27,13 @@ def family(arch: str) -> str:
 def data_named(name: str) -> str:
     """The paper's name of a data set, by letters and digits alone; the name itself where the paper has no such set."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
-    aliases = {"flowers102": "Oxford102", "cub2002011": "CUB200"}
-    known = {one.lower(): one for one in DATA} | aliases
-    return next((theirs for ours, theirs in known.items() if plain.startswith(ours)), name)
+    known = {one.lower(): one for one in DATA} | {"flowers102": "Oxford102", "cub2002011": "CUB200"}
+    if plain == "cifar":
+        return "CIFAR10"
+    return next(
+        (theirs for ours, theirs in known.items() if plain.startswith(ours) and not plain[len(ours) :][:1].isdigit()),
+        name,
+    )
 
 
 @cache

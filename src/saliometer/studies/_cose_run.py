@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,16 @@ def jobs_of(
     return found
 
 
+@lru_cache(maxsize=1)
+def data_of(place: str, side: int, seed: int) -> Data:
+    """A data set, read once for jobs that follow each other."""
+    return data_given(place, side, seed=seed)
+
+
 def run(job: Job, watch: Watch) -> Done:
     """Train what is not trained, explain what is not explained."""
     timed = Timed()
-    data = data_given(job.data, job.scale.side, seed=job.seed)
+    data = data_of(job.data, job.scale.side, job.seed)
     trainings = list(_trainings(job, data))
     models, failed = [], dict[str, str]()
     for number, (frozen, folder, train) in enumerate(trainings):

@@ -39,7 +39,7 @@ class Scale:
     ablation: tuple[str, ...] = ("GradCAM", "GradCAM++", "IG", "SmoothGrad")  # methods that explain those
     ablation_images: int = 51
     magnitudes: int = 6
-    grains: tuple[float, ...] = (0.0, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # sigmas of noise, in pixels
+    grains: tuple[float, ...] = (0.0, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # sigmas of noise, in pixels
     batch: int = 0  # images that go through a network at once on a GPU; 0 finds it
 
     def specs(self) -> dict[str, str]:

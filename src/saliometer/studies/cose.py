@@ -18,11 +18,10 @@ from typing import Any
 import torch
 
 from saliometer.engine import device as devices
-from saliometer.engine.data import data_given
 from saliometer.files import put
 from saliometer.registry import one_of
 from saliometer.studies._cose_evidence import TABLE
-from saliometer.studies._cose_run import Done, Job, jobs_of, run
+from saliometer.studies._cose_run import Done, Job, data_of, jobs_of, run
 from saliometer.studies._cose_scales import SCALES
 from saliometer.studies._cose_study import Study, opened, read
 from saliometer.types import Watch
@@ -88,10 +87,10 @@ def _first_weights(text: str, archs: Sequence[str]) -> tuple[str, str]:
 
 
 def _named(places: Sequence[str], side: int, seed: int) -> dict[str, str]:
-    """Data sets by name, each read once, so that a wrong place is told before anything is trained."""
+    """Data sets by name, each read, so that a wrong place is told before anything is trained."""
     found: dict[str, str] = {}
     for place in places:
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", data_given(place, side, seed=seed).name).strip("-") or "data"
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", data_of(place, side, seed).name).strip("-") or "data"
         if name in found:
             raise ValueError(f"two data sets are called '{name}': '{found[name]}' and '{place}'; rename one")
         found[name] = place

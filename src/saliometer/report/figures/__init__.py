@@ -44,7 +44,7 @@ class Figure:
 
     name: str
     title: str
-    of: str  # 'bench': report.view.View; 'audit': engine.judged.Judged; 'zhang', 'smerf', 'yona': a study
+    of: str  # 'bench': report.view.View; 'audit': engine.judged.Judged; 'zhang', 'smerf', 'cose', 'yona': a study
     order: int
     once: bool  # drawn for the first definition only
     paper: str  # the figure of a paper that it stands for
