@@ -287,10 +287,13 @@ def test_a_figure_is_found_by_being_there(tmp_path, monkeypatch, run):
     assert "drawn by extra" in page(run)
 
 
-def test_every_file_in_the_folder_is_a_figure_of_that_name():
+def test_every_file_in_the_folder_holds_figures_one_alone_of_its_name():
     there = {path.stem for path in Path(figures.__file__).parent.glob("[a-z]*.py")}
-    known = {one.name for of in ("bench", "audit", "zhang", "smerf", "cose", "yona") for one in figures.figures(of)}
-    assert known == there
+    known = [one for of in ("bench", "audit", "zhang", "smerf", "cose", "yona") for one in figures.figures(of)]
+    homes = {one.name: one.draw.__module__.rpartition(".")[2] for one in known}
+    assert set(homes.values()) == there
+    alone = {name: home for name, home in homes.items() if list(homes.values()).count(home) == 1}
+    assert alone == {home: home for home in alone.values()}
 
 
 def test_words_agree_with_the_task():
