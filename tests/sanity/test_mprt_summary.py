@@ -27,7 +27,7 @@ def rows(method: str, values, order: str = "top_down", metric: str = "mprt") -> 
             constant = {**named, "method": method, "metric": metric, "definition": DEFINITION.format(order)}
             said = ["" if not math.isnan(value) else "a reason" for value in array[:, draw, place]]
             block = results.block(constant, ids, [""] * len(ids), array[:, draw, place], said)
-            found.append(results.with_conditions(block, [stage.condition(order, draw)] * len(ids)))
+            found.append(results.with_texts(block, "condition", [stage.condition(order, draw)] * len(ids)))
     return pa.concat_tables(found)
 
 

@@ -29,6 +29,8 @@ from saliometer.studies._cose_run import _chosen, jobs_of
 from saliometer.studies._cose_scales import SCALES, Scale, Training
 from saliometer.studies.cose import Study, reproduce
 
+pytestmark = pytest.mark.xdist_group("cose study")  # what is run for them is run once
+
 SIDE = 16
 LEAST = {
     "IG": "steps=2", "SmoothGrad": "draws=2", "BlurIG": "steps=2,sigma=3", "GuidedIG": "steps=2",

@@ -20,6 +20,8 @@ from saliometer.studies._yona_cast import Sizes
 from saliometer.studies._yona_classical import Extent
 from saliometer.studies._yona_evidence import CONTROLS
 
+pytestmark = pytest.mark.xdist_group("yona")  # what is run for them is run once
+
 LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradients")
 
 
