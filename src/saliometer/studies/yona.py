@@ -99,6 +99,23 @@ SCALES = {
         },
         2000, Extent(2, 20, 1, 3), ("target", "softmax", "init"),
     ),
+    "cpu": Scale(
+        _digit_sizes(
+            5, 20, 200, 40, 1000, "digit_cnn(init=pytorch,width=0.5)", 20_000, 1000,
+            {"t": 5, "half": 1, "t1": 8, "t2": 8, "labels": 60}, 64, 2e-3,
+        ),
+        _pair_sizes(5, 20, 200, 40, 1000, Training("digit_cnn(init=pytorch,width=0.5)", 10_000, Recipe(4, 64, 2e-3))),
+        _pair_sizes(5, 20, 24, 12, 200, Training("efficientnet_lite0", 1200, Recipe(3, 32, 3e-4))),
+        {
+            "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
+            "ig_smooth_grad": "draws=3,steps=5",
+        },
+        {
+            "integrated_gradients": "steps=4", "smooth_grad": "draws=3", "var_grad": "draws=3",
+            "ig_smooth_grad": "draws=2,steps=2",
+        },
+        10_000, Extent(2, 40, 1, 3), ("target", "softmax", "norms"),
+    ),
     "quick": Scale(
         _digit_sizes(
             10, 20, 1000, 200, 2000, "digit_cnn", 20_000, 2000,
