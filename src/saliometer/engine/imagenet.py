@@ -11,6 +11,7 @@ from torch import nn
 from saliometer.engine.weights import read
 from saliometer.registry import Spec
 
+SCRATCH = "trained from scratch, with batch norm"  # what a card says of features that are not ImageNet's
 CACHED = "vgg16*.pth"  # as torchvision names what it downloads; nothing is downloaded here
 
 
@@ -39,7 +40,7 @@ def fill(net: nn.Module, network: Spec, file: Path | None) -> dict[str, Any]:
     if network.name != "vgg16":
         return {}
     if file is None:
-        return {"features": "trained from scratch, with batch norm"}
+        return {"features": SCRATCH}
     state = read(file)
     held = [
         name.removesuffix(".weight") for name, value in state.items() if name.endswith("weight") and value.ndim == 4

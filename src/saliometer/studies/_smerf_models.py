@@ -21,7 +21,7 @@ from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import Watch
 
 RESTARTS = 3  # fresh trainings until one is accepted
-KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucket")  # of a card, by a study
+KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucket", "features")  # of a card, by a study
 
 
 def condition_of(part: str, images: str = "") -> Condition:
@@ -85,7 +85,7 @@ def _copy(setting: str, shelf: Path) -> None:
 
 def cards(condition: Condition, shelf: Path) -> dict[str, dict[str, Any]]:
     """What a study keeps of the models it explains, by the name of their files."""
-    return {stem: {name: card[name] for name in KEPT} for stem, card in _cards(condition, shelf)}
+    return {stem: {name: card[name] for name in KEPT if name in card} for stem, card in _cards(condition, shelf)}
 
 
 def _cards(condition: Condition, shelf: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -75,8 +75,7 @@ class Study:
         """Tables and claims as files in the study's folder."""
         written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
         made = tables({part: self.rows(part) for part in self.runs}, self.told, self.sweep)
-        beside = [claim | {"paper": "; ".join(filter(None, (claim["paper"], claim["status"])))} for claim in claims]
-        put(written[0], f"{made}\n\n{claims_markdown(beside)}\n".encode())
+        put(written[0], f"{made}\n\n{claims_markdown(claims)}\n".encode())
         put(written[1], (as_json(claims) + "\n").encode())
         return written
 

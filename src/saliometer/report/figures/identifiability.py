@@ -5,14 +5,15 @@ from typing import Any
 
 from saliometer.engine.run import opened
 from saliometer.report.figures import Chart, Drawing, figure
-from saliometer.report.figures._panels import NAMES, NARROW, names
+from saliometer.report.figures._panels import CEILING, DASHED, DOTTED, NAMES, NARROW, names
 from saliometer.report.figures._smerf import label
 from saliometer.report.words import kind
 from saliometer.studies._smerf_study import IDENTIFY, Study
 from saliometer.summary import Estimate, Scores
 
 ROW, TOP, BOTTOM = 24, 34, 44
-CEILING, CHANCE = "ceiling (the oracle)", "chance"
+CHANCE, TOLD = "chance", "told right"
+ICONS = {TOLD: "circle", CHANCE: DOTTED, CEILING: DASHED}
 NOTE = (
     "The same images go through all seven models; a map is given to the setting whose mean shares on the objects and "
     "the background, over other images, are nearest. Percent told right, with 95 % intervals over images. The oracle "
@@ -64,17 +65,20 @@ def _option(found: dict[str, Estimate], controls: set[str], chance: float, ceili
     across = {"type": "value", "min": 0, "max": 100, "nameLocation": "middle", "nameGap": 26}
     return {
         "tooltip": {"trigger": "item", "formatter": "{b}"},
-        "legend": {"type": "plain", "top": 0, "data": ["told right", *lines]},
+        "legend": {
+            "type": "plain", "top": 0, "itemWidth": 14, "itemHeight": 10,
+            "data": [{"name": name, "icon": icon} for name, icon in ICONS.items()],
+        },
         "grid": wide["grid"],
         "xAxis": {**across, "name": "percent told right"},
         "yAxis": {"type": "category", "inverse": True, "data": shown, "axisTick": {"show": False}} | wide["yAxis"],
         "series": [
             {
-                "type": "scatter", "name": "told right", "symbolSize": 9, "itemStyle": {"color": "@primary"}, "z": 4,
+                "type": "scatter", "name": TOLD, "symbolSize": 9, "itemStyle": {"color": "@primary"}, "z": 4,
                 "data": [_dot(place, method, one, controls) for place, (method, one) in enumerate(found.items())],
             },
             {
-                "type": "custom", "renderItem": "whisker", "name": "told right", "encode": {"x": [2, 3], "y": 0},
+                "type": "custom", "renderItem": "whisker", "name": TOLD, "encode": {"x": [2, 3], "y": 0},
                 "itemStyle": {"color": "@ink"}, "tooltip": {"show": False}, "z": 3,
                 "data": [[place, *(round(100 * v, 1) for v in (one.value, one.low, one.high))] for place, one in ends],
             },
