@@ -1,6 +1,7 @@
 """Whether the settings can be told from one method's maps alone (Figure 9 of Kim et al., 2022, as a number)."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from saliometer.engine.run import opened
@@ -9,7 +10,7 @@ from saliometer.report.figures._panels import CEILING, DASHED, DOTTED, NAMES, NA
 from saliometer.report.figures._smerf import label
 from saliometer.report.words import kind
 from saliometer.studies._smerf_study import IDENTIFY, Study
-from saliometer.summary import Estimate, Scores
+from saliometer.summary import Estimate, Scores, Uncertain
 
 ROW, TOP, BOTTOM = 24, 34, 44
 CHANCE, TOLD = "chance", "told right"
@@ -20,6 +21,8 @@ NOTE = (
     "shows what the objects that decide tell: settings in which the same ones do look alike to it. A method above it "
     "tells models apart by something else than their reasoning."
 )
+
+MODELS = " Means over {} trainings, the seven models of each told apart; their intervals over models are in the data."
 
 
 @figure("Told apart by maps alone", of="smerf", order=100, paper="SMERF Figure 9 as a number")
@@ -33,19 +36,24 @@ def identifiability(study: Study) -> Drawing | None:
     found = dict(sorted(found.items(), key=lambda item: (-item[1].value, item[0])))
     chance = 1 / len(run.manifest["request"]["settings"])
     ceiling = next((one.value for method, one in found.items() if kind(method) == "oracle"), math.nan)
-    rows = [_row(scores, method, one, chance) for method, one in found.items()]
+    several = study.told_over_models()
+    rows = [_row(scores, method, one, chance, several) for method, one in found.items()]
     first = next(iter(found))
     told = f"How often maps tell the settings apart, {len(found)} methods: {first} {100 * found[first].value:.1f} %"
+    count = max((one.count for one in several.values()), default=1)
+    note = NOTE + (MODELS.format(count) if several else "")
     return Drawing(
-        NOTE, [Chart(_option(found, controls, chance, ceiling), rows, told, TOP + BOTTOM + ROW * len(found))]
+        note, [Chart(_option(found, controls, chance, ceiling), rows, told, TOP + BOTTOM + ROW * len(found))]
     )
 
 
-def _row(scores: Scores, method: str, one: Estimate, chance: float) -> dict[str, Any]:
+def _row(scores: Scores, method: str, one: Estimate, chance: float, several: Mapping[str, Uncertain]) -> dict[str, Any]:
     buckets = {
         f"bucket {bucket}": scores.estimate(method, [place]).value for place, (_, bucket) in enumerate(scores.cells)
     }
-    return {"method": method, **vars(one), "chance": chance, **buckets}
+    ends = vars(several[method].models) if method in several else {}
+    models = {f"{end} over models": ends[end] for end in ("low", "high") if ends}
+    return {"method": method, **vars(one), **models, "chance": chance, **buckets}
 
 
 def _option(found: dict[str, Estimate], controls: set[str], chance: float, ceiling: float) -> dict[str, Any]:
