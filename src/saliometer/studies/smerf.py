@@ -140,11 +140,11 @@ def _parts(scale: Scale, models: Path | None, images: str, folder: Path) -> tupl
     if scale.seeds:
         shelf = models or folder / "models"
         seeds = {name: scale.seeds if name == "black" else (0,) for name in CONDITIONS}
-        return [Part(name, condition_of(name, images), shelf, seeds[name]) for name in CONDITIONS], {}
+        return [Part(name, condition_of(name, images, shelf), shelf, seeds[name]) for name in CONDITIONS], {}
     found, missing = [Part("black", condition_of("black"), shipped.FOLDER)], dict[str, str]()
     for name in CONDITIONS:
         if name != "black":
-            condition = condition_of(name, images)
+            condition = condition_of(name, images, models)
             if why := why_missing(condition, models):
                 missing[name] = why
             elif models is not None:
