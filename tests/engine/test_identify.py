@@ -18,7 +18,10 @@ from saliometer.engine.run import Unit, opened
 from saliometer.engine.shipped import FOLDER
 from saliometer.identifiability import identifiability
 from saliometer.report.facts import progress
+from saliometer.report.figures.identifiability import identifiability as drawn_of
 from saliometer.show_identify import as_dict, show
+from saliometer.studies._smerf_study import Study
+from saliometer.studies._smerf_tables import identified
 from saliometer.tasks.textbox import SETTINGS, seen_as, textbox
 from saliometer.types import PRIMARY
 
@@ -156,7 +159,7 @@ def trainings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def several(trainings, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "several"
+    out = tmp_path_factory.mktemp("study") / "identify"
     return identify({"one_class": one_class}, per_bucket=2, device="cpu", models=trainings, out=out)
 
 
@@ -189,6 +192,18 @@ def test_several_trainings_are_told_in_words_and_numbers(several, capsys):
     assert "simple-fr.seed1 was not accepted" in shown
     assert "simple-fr was" not in shown
     assert as_dict(several)["over_models"]["one_class"]["count"] == 2
+
+
+def test_a_study_gives_both_intervals(several):
+    study = Study(several.run.folder.parent, "smoke", {})
+    drawn = drawn_of(study)
+    assert "Means over 2 trainings" in drawn.note
+    row = next(row for row in drawn.charts[0].rows if row["method"] == "one_class")
+    ends = several.over_models()["one_class"].models
+    assert (row["low over models"], row["high over models"]) == (ends.low, ends.high)
+    line = next(line for line in identified(study.told, study.told_over_models()).splitlines() if "one_class" in line)
+    assert line.endswith(f" | {100 * ends.low:.1f} to {100 * ends.high:.1f} |")
+    assert identified(study.told, {}).splitlines()[2].endswith(" | - |")
 
 
 def test_one_training_has_no_interval_over_models(found):
