@@ -22,7 +22,10 @@ SHOWN = {"pafl": PRIMARY, "piou": PRIMARY, "pmafl": PRIMARY, "safl": SECONDARY, 
 Value = Callable[[str, str, str, int], float]  # (metric, the paper's name, setting, bucket) -> the one image's
 
 
-def table(value: Value, definitions: Sequence[str] = ("clean",), specs: dict[str, str] = SMERF) -> pa.Table:
+def table(
+    value: Value, definitions: Sequence[str] = ("clean",), specs: dict[str, str] = SMERF,
+    metrics: Sequence[str] = tuple(SHOWN),
+) -> pa.Table:  # fmt: skip
     """One image in every bucket."""
     rows = [
         {
@@ -30,9 +33,9 @@ def table(value: Value, definitions: Sequence[str] = ("clean",), specs: dict[str
             "sample": f"test-{bucket}", "bucket": str(bucket), "value": value(metric, name, setting, bucket),
         }
         for definition in definitions
-        for metric, shown in SHOWN.items()
+        for metric in metrics
         for name, spec in specs.items()
-        for setting, buckets in shown.items()
+        for setting, buckets in SHOWN[metric].items()
         for bucket in buckets
     ]  # fmt: skip
     return told(rows)

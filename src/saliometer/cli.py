@@ -215,6 +215,9 @@ def identify(
     preset: Annotated[str, typer.Option(help="A paper's methods with its parameters: smerf, zhang or cose.")] = "",
     per_bucket: Annotated[int, typer.Option(help="Images of each bucket (kind of image), 2 or more.")] = 20,
     models: Annotated[Path | None, typer.Option(help="A folder of models that `saliometer train` wrote.")] = None,
+    model_seed: Annotated[
+        list[int], typer.Option(help="Only the models trained with this seed; repeat for several.")
+    ] = [],  # noqa: B006
     seed: Seed = 0,
     device: Device = "auto",
     batch_size: Annotated[int, typer.Option(help="Images that go through the network at once; 0 finds it.")] = 0,
@@ -234,7 +237,7 @@ def identify(
     with progress() as watch:
         found = run_identify(
             method, preset=preset, per_bucket=per_bucket, seed=seed, device=device, out=out, models=models,
-            batch_size=batch_size, watch=watch,
+            model_seeds=model_seed, batch_size=batch_size, watch=watch,
         )  # fmt: skip
     if as_json:
         print(json.dumps(as_dict(found), indent=1))

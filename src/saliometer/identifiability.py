@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saliometer import results
-from saliometer.summary import RESAMPLES, Scores
+from saliometer import results, summary
+from saliometer.registry import Spec
+from saliometer.summary import RESAMPLES, Scores, Uncertain
 
 SHARES = "share."  # the start of a metric's name: share.text, share.background
 TOLD, EVERY = "told", "all settings"  # what the derived rows call their metric and their setting
@@ -45,31 +46,33 @@ def credits(shares: Floats, folds: int = FOLDS) -> Floats:
 def told(rows: pa.Table, folds: int = FOLDS) -> pa.Table:
     """Rows of the metric `told`: for each method and image, the share of its maps that go to their own setting.
 
-    A method that lacks maps of a setting has no rows.
+    Where settings have several trainings, those of one seed are told apart from each other, and the rows name the seed
+    in place of a model. A method that lacks maps of a setting has no rows.
     """
     chosen = rows.filter(pc.starts_with(rows["metric"].cast(pa.string()), SHARES))
     blocks = [results.SCHEMA.empty_table()]
     settings = sorted(chosen["setting"].unique().to_pylist())
-    for (method, bucket), maps in _by_bucket(chosen).items():
+    for (method, bucket, seed), maps in _by_bucket(chosen).items():
         samples = sorted({sample for _, sample in maps}, key=lambda sample: (len(sample), sample))
         if any((setting, sample) not in maps for setting in settings for sample in samples):
             continue
         shares = np.array([[[*maps[setting, s].values()] for s in samples] for setting in settings])
         constant = {name: chosen[name][0].as_py() for name in ("task", "definition", "region", "target")}
-        constant |= {"setting": EVERY, "model": "", "method": method, "metric": TOLD, "condition": ""}
+        constant |= {"setting": EVERY, "model": seed, "method": method, "metric": TOLD, "condition": ""}
         values = credits(shares, folds).mean(0)
         blocks.append(results.block(constant, samples, [bucket] * len(samples), values, [""] * len(samples)))
     return pa.concat_tables(blocks).unify_dictionaries()
 
 
-def _by_bucket(rows: pa.Table) -> Mapping[tuple[str, str], dict[tuple[str, str], dict[str, float]]]:
-    """(method, bucket) -> (setting, sample) -> object -> share, objects in the order of their names."""
-    found: dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = {}
-    names = ("method", "bucket", "setting", "sample", "metric", "value")
+def _by_bucket(rows: pa.Table) -> Mapping[tuple[str, str, str], dict[tuple[str, str], dict[str, float]]]:
+    """(method, bucket, seed) -> (setting, sample) -> object -> share, objects in the order of their names."""
+    found: dict[tuple[str, str, str], dict[tuple[str, str], dict[str, float]]] = {}
+    names = ("method", "bucket", "model", "setting", "sample", "metric", "value")
     columns = {name: rows[name].to_pylist() for name in names}
+    seeds = {model: str(dict(Spec.parse(model).params).get("seed", "")) for model in set(columns["model"])}
     for place in sorted(range(len(rows)), key=columns["metric"].__getitem__):
-        method, bucket, setting, sample, metric, value = (columns[name][place] for name in names)
-        found.setdefault((method, bucket), {}).setdefault((setting, sample), {})[metric] = value
+        method, bucket, model, setting, sample, metric, value = (columns[name][place] for name in names)
+        found.setdefault((method, bucket, seeds[model]), {}).setdefault((setting, sample), {})[metric] = value
     return found
 
 
@@ -78,6 +81,12 @@ def identifiability(rows: pa.Table, folds: int = FOLDS, resamples: int = RESAMPL
     found = told(rows, folds)
     definitions = found["definition"].unique().to_pylist()
     return Scores(found, TOLD, definitions[0] if definitions else "clean", resamples)
+
+
+def over_models(rows: pa.Table, folds: int = FOLDS) -> dict[str, Uncertain]:
+    """method -> its accuracy with intervals over images and, apart from it, over models; {} with one of each."""
+    found = told(rows, folds)
+    return summary.over_models(found, TOLD, found["definition"][0].as_py()) if len(found) else {}
 
 
 def empty_maps(rows: pa.Table) -> dict[str, dict[str, int]]:

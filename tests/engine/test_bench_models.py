@@ -105,3 +105,4 @@ def test_models_can_be_trained_for_a_run_under_a_condition(tmp_path, monkeypatch
     card = json.loads((tmp_path / "models" / "simple-fr.natural.seed2.json").read_text())
     assert card["photographs"]["test"] == 2
     assert any("few photographs" in line for line in outcome.problems())
+    assert all("few photographs" in note.split("; ") for note in outcome.run.rows()["note"].to_pylist())

@@ -1,18 +1,27 @@
 """The same images through the seven models: the oracle's accuracies are those of the protocol, to the last digit."""
 
 import json
+import shutil
 from fractions import Fraction
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 import torch
+from scipy import stats
 from typer.testing import CliRunner
 
 from saliometer import identify
 from saliometer.cli import app
 from saliometer.engine.identify import Asking, shares
 from saliometer.engine.run import Unit, opened
+from saliometer.engine.shipped import FOLDER
+from saliometer.identifiability import identifiability
 from saliometer.report.facts import progress
+from saliometer.report.figures.identifiability import identifiability as drawn_of
+from saliometer.show_identify import as_dict, show
+from saliometer.studies._smerf_study import Study
+from saliometer.studies._smerf_tables import identified
 from saliometer.tasks.textbox import SETTINGS, seen_as, textbox
 from saliometer.types import PRIMARY
 
@@ -131,6 +140,84 @@ def test_a_method_that_fails_is_told_and_the_rest_goes_on(tmp_path):
     assert found.failed == {"broken": "RuntimeError: no"}
     assert "broken" not in found.table()
     assert "oracle" in found.table()
+
+
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory):
+    """Two trainings of the seven: those that ship, and a stand-in whose complex models are all one network."""
+    shelf = tmp_path_factory.mktemp("models")
+    for setting in SETTINGS:
+        for seed, source in enumerate((setting, setting if setting.startswith("simple") else "complex-cr1")):
+            stem = setting + f".seed{seed}" * bool(seed)
+            shutil.copyfile(FOLDER / f"{source}.safetensors", shelf / f"{stem}.safetensors")
+            card = json.loads((FOLDER / f"{source}.json").read_text())
+            (shelf / f"{stem}.json").write_text(
+                json.dumps(card | {"setting": setting, "seed": seed, "accepted": not seed})
+            )
+    return shelf
+
+
+@pytest.fixture(scope="module")
+def several(trainings, tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / "identify"
+    return identify({"one_class": one_class}, per_bucket=2, device="cpu", models=trainings, out=out)
+
+
+def test_the_models_of_each_seed_are_told_apart_by_themselves(several):
+    rows = several.run.rows()
+    assert set(rows["model"].unique().to_pylist()) == {
+        f"{name}_cnn(seed={seed})" for name in ("simple", "complex") for seed in (0, 1)
+    }
+    of_seed = [
+        identifiability(rows.filter(pc.match_substring(rows["model"].cast("string"), f"seed={seed}")))
+        for seed in (0, 1)
+    ]
+    one, other = (scores.estimate("one_class", scores.of("all")).value for scores in of_seed)
+    assert other < one  # five models that are one network cannot be told apart
+    assert several.table()["one_class"]["mean"].value == pytest.approx((one + other) / 2)
+    assert several.table()["oracle"]["mean"].value == pytest.approx(15 / 28)
+    told = several.over_models()
+    half = stats.t.ppf(0.975, 1) * np.std([one, other], ddof=1) / np.sqrt(2)
+    assert told["one_class"].models.high - told["one_class"].models.value == pytest.approx(half)
+    assert told["oracle"].models.high == pytest.approx(15 / 28)
+    assert told["one_class"].count == 2
+    assert progress(several.run).finished
+
+
+def test_several_trainings_are_told_in_words_and_numbers(several, capsys):
+    show(several)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "models ±" in shown
+    assert "Means over 2 trainings" in shown
+    assert "simple-fr.seed1 was not accepted" in shown
+    assert "simple-fr was" not in shown
+    assert as_dict(several)["over_models"]["one_class"]["count"] == 2
+
+
+def test_a_study_gives_both_intervals(several):
+    study = Study(several.run.folder.parent, "smoke", {})
+    drawn = drawn_of(study)
+    assert "Means over 2 trainings" in drawn.note
+    row = next(row for row in drawn.charts[0].rows if row["method"] == "one_class")
+    ends = several.over_models()["one_class"].models
+    assert (row["low over models"], row["high over models"]) == (ends.low, ends.high)
+    line = next(line for line in identified(study.told, study.told_over_models()).splitlines() if "one_class" in line)
+    assert line.endswith(f" | {100 * ends.low:.1f} to {100 * ends.high:.1f} |")
+    assert identified(study.told, {}).splitlines()[2].endswith(" | - |")
+
+
+def test_one_training_has_no_interval_over_models(found):
+    assert found.over_models() == {}
+
+
+def test_one_seed_can_be_chosen_and_settings_must_have_the_same(trainings, tmp_path):
+    chosen = identify({}, per_bucket=2, device="cpu", models=trainings, model_seeds=[1], out=tmp_path / "one")
+    assert set(chosen.run.manifest["fixed"]["weights"]) == {f"{setting}.seed1" for setting in SETTINGS}
+    lacking = shutil.copytree(trainings, tmp_path / "lacking")
+    (lacking / "complex-cr2.seed1.json").unlink()
+    with pytest.raises(ValueError, match=r"complex-cr2 with seed 0 and simple-fr with 0, 1: .*--model-seed"):
+        identify({}, per_bucket=2, models=lacking, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_command_prints_the_table_and_json(tmp_path):

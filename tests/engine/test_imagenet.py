@@ -34,6 +34,8 @@ def test_torchvisions_cache_is_looked_into(file, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="cache holds none: give a file with --weights, or ask for vgg16"):
         imagenet.features(FROZEN, None)
     (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "vgg16_bn-6c64b313.pth").touch()
+    assert imagenet.cached() == []
     (tmp_path / "checkpoints" / "vgg16-397923af.pth").write_bytes(file.read_bytes())
     assert imagenet.features(FROZEN, None).name == "vgg16-397923af.pth"
 
@@ -44,6 +46,19 @@ def test_from_scratch_needs_no_file_and_says_so(file):
     assert imagenet.features(Spec.parse("alexnet"), None) is None
     with pytest.raises(ValueError, match=r"ask for vgg16\(frozen=true\)"):
         imagenet.features(SCRATCH, file)
+
+
+def test_weights_that_lean_on_batch_norm_are_refused(tmp_path):
+    """Convolutions of the same shapes, which mean nothing without their norms."""
+    net = registry.models["vgg16"].function(2, 3, frozen=True, width=0.05)
+    convolutions = [layer for layer in net if isinstance(layer, torch.nn.Conv2d)]
+    state = {f"features.{3 * n}.weight": layer.weight for n, layer in enumerate(convolutions)}
+    state |= {f"features.{3 * n}.bias": layer.bias for n, layer in enumerate(convolutions)}
+    torch.save(state | {"features.1.running_mean": torch.zeros(3)}, tmp_path / "vgg16_bn.pth")
+    with pytest.raises(ValueError, match=r"13 convolutions with batch norm, .* wanted VGG16 without batch norm"):
+        imagenet.fill(net, FROZEN, tmp_path / "vgg16_bn.pth")
+    torch.save(state, tmp_path / "vgg16.pth")
+    assert imagenet.fill(net, FROZEN, tmp_path / "vgg16.pth")["features"].startswith("of ImageNet")
 
 
 def test_other_weights_are_refused(tmp_path):

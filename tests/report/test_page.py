@@ -124,7 +124,9 @@ def verdict(html):
 
 def test_the_scoreboard_prints_the_standings(tmp_path):
     outcome = bench(["gradient"], settings=["simple-fr", "complex-cr1"], per_bucket=2, out=tmp_path / "run")
-    cells = Rows(page(outcome.run)).cells
+    html = page(outcome.run)
+    assert " that falls to " in verdict(html)
+    cells = Rows(html).cells
     scores = Scores(outcome.run.rows(), "pafl", "clean")
     expected = standings(scores, ["random", "edge", "fake_cam", "oracle", "centre"])
     assert list(cells) == [standing.method for standing in expected]
@@ -185,7 +187,7 @@ def test_the_verdict_names_the_leader_and_who_beats_no_control(tmp_path):
     run = toy(tmp_path, {"good": (0.9, 0.1), "poor": ([0.3, 0.75], 0.7), "noise": (0.03, 0.1), **CONTROLS})
     assert verdict(page(run)) == (
         "good leads: on average 90.0 % of its attribution lies on the objects that decide (95 % interval 90.0 to "
-        "90.0), ahead of poor with 52.5 %. In its worst bucket (simple-fr, images that show A + Box1) that falls to "
+        "90.0), ahead of poor with 52.5 %. In its worst bucket (simple-fr, images that show A + Box1) that is "
         "90.0 %; poor is no better than the edges of the image, which no model had a part in, and noise is no better "
         "than random noise."
     )

@@ -258,6 +258,7 @@ def test_overlap_against_the_number_of_pixels(whole):
     assert rows["integrated_gradients (IG)", 185]["paper"] == 0.445  # smerf.md 5.4
     assert np.isnan(rows["gradient (G)", 100]["paper"])
     assert "Which method is first depends on K" in drawing.note
+    assert drawing.note.startswith("Mean PIOU of complex-cr1, bucket 9 (B and Box1, where the B decides)")
     assert draw("15", Study(whole.folder / "elsewhere", "small", whole.runs)) is None
 
 

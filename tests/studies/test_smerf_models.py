@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from saliometer.studies import _smerf_models
-from saliometer.studies._smerf_models import asked, train_all
+from saliometer.studies._smerf_models import asked, condition_of, train_all
 
 CARD = {"tried": 1, "acceptance": {"overall accuracy": {"got": 0.5, "wanted": 0.95}}}
 
@@ -30,6 +30,21 @@ def test_a_run_is_told_which_models_to_explain():
     found = asked(["--models", "d", "--background", "noise", "--model-seed", "1", "--robust"])
     assert found == {"models": Path("d"), "model_seeds": [1], "background": "noise", "arch": "", "robust": True}
     assert asked([]) == {"models": None, "model_seeds": [], "background": "black", "arch": "", "robust": False}
+
+
+def test_vgg16_has_imagenets_features_where_the_user_has_them(monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.hub.get_dir", lambda: str(tmp_path / "hub"))
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    assert condition_of("vgg16", shelf=shelf).arch == "vgg16"
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "hub" / "checkpoints" / "vgg16-397923af.pth").touch()
+    assert condition_of("vgg16", shelf=shelf).arch == "vgg16(frozen=true)"
+    assert condition_of("alexnet", shelf=shelf).arch == "alexnet"
+    (shelf / "simple-fr.vgg16.json").touch()  # a study that was begun from scratch goes on so
+    assert condition_of("vgg16", shelf=shelf).arch == "vgg16"
+    (shelf / "simple-fr.vgg16-frozen=true.json").touch()
+    assert condition_of("vgg16", shelf=shelf).arch == "vgg16(frozen=true)"
 
 
 def test_an_unknown_setting_is_refused(tmp_path):

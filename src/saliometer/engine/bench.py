@@ -297,7 +297,8 @@ def one_unit(
             left_out = isinstance(explained.error, UnfitError) and isinstance(method, Method) and method.unasked
             (outcome.left_out if left_out else outcome.failed).setdefault(method.label, explained.message)
             continue
-        note = _random_note(run, method, answers, samples, explained.maps)
+        few = "few photographs" * bool(few_photographs(run.manifest["fixed"]))
+        note = "; ".join(filter(None, (_random_note(run, method, answers, samples, explained.maps), few)))
         if shown and not method.condition:
             keep_thumbnails(run, unit.setting, method.label, explained.maps)
         run.failure(unit, method.label).unlink(missing_ok=True)

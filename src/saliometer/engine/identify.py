@@ -1,6 +1,6 @@
 """The same images through all seven models, and where each map's attribution lies (Figure 9 as a number)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from saliometer.graph import UnfitError
 from saliometer.maps import collapsed, complaints, dead
 from saliometer.registry import methods as known_methods
 from saliometer.seeds import fork, forks
-from saliometer.summary import Estimate, Scores
+from saliometer.summary import Estimate, Scores, Uncertain
 from saliometer.tasks.textbox import OBJECTS, SETTINGS, cycle, seen_as, textbox
 from saliometer.types import PRIMARY, Explained, Samples, Watch
 
@@ -46,16 +46,16 @@ class Asking:
         if self.per_bucket < 2:
             raise ValueError(f"per-bucket is {self.per_bucket}: wanted 2 or more, to learn from others than are judged")
 
-    def units(self, setting: str) -> list[Unit]:
+    def units(self, setting: str, model: str = "") -> list[Unit]:
         count = self.per_bucket * len(cycle(STREAM, "test"))
-        return [Unit(setting, start, min(start + UNIT, count)) for start in range(0, count, UNIT)]
+        return [Unit(setting, start, min(start + UNIT, count), model) for start in range(0, count, UNIT)]
 
     def samples(self, unit: Unit, device: torch.device) -> Samples:
         """The same images for every setting, with its own labels and roles, and noise of its own for methods."""
         shown = textbox(
             STREAM, start=unit.start, count=unit.stop - unit.start, seed=self.seed, device=str(device)
         )  # fmt: skip
-        seeds = forks(fork("identify", unit.setting), shown.batch.seeds)
+        seeds = forks(fork("identify", *filter(None, (unit.setting, unit.model))), shown.batch.seeds)
         return seen_as(replace(shown, batch=replace(shown.batch, seeds=seeds)), unit.setting)
 
 
@@ -70,6 +70,10 @@ class Identified:
     def scores(self) -> Scores:
         return identifiability.identifiability(self.run.rows())
 
+    def over_models(self) -> dict[str, Uncertain]:
+        """method -> its mean with intervals over images and, apart from it, over models; {} with one of each."""
+        return identifiability.over_models(self.run.rows())
+
     def table(self) -> dict[str, dict[str, Estimate]]:
         """method -> bucket, and 'mean' over buckets -> accuracy with its 95 % interval; best first."""
         scores = self.scores()
@@ -81,8 +85,9 @@ class Identified:
         return dict(sorted(found.items(), key=lambda item: -np.nan_to_num(item[1]["mean"].value, nan=-1.0)))
 
     def problems(self) -> list[str]:
-        """What a reader must know of the maps, in words."""
-        return [
+        """What a reader must know of the models and the maps, in words."""
+        missed = [stem for stem, accepted in self.run.manifest.get("accepted", {}).items() if not accepted]
+        return [f"{stem} was not accepted: its reasoning is not known" for stem in missed] + [
             f"{method}: {count} maps with the note '{why}'; all their shares are 0"
             for method, counts in identifiability.empty_maps(self.run.rows()).items()
             for why, count in counts.items()
@@ -103,42 +108,67 @@ def identify(
     device: str = "auto",
     out: Path | str | None = None,
     models: Path | str | None = None,
+    model_seeds: Iterable[int] = (),
     batch_size: int = 0,
     watch: Watch = lambda share, text: None,
 ) -> Identified:
     """Whether the seven models can be told apart by one method's maps of the same images.
 
     Methods are as for `bench`. Chance is 1/7; the oracle is the ceiling, for settings in which the same objects decide
-    cannot be told apart. The same call with the same `out` goes on where it was.
+    cannot be told apart. Of a folder `models` with several trainings, the seven of each seed are told apart from each
+    other, or of each of `model_seeds`. The same call with the same `out` goes on where it was.
     """
     asking = Asking(per_bucket, seed)
     asked = list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods)
     chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     place, shelf = devices.find(device), Path(models) if models else shipped.FOLDER
-    request = Request(seed=seed)
-    stems = {setting: request.models(setting, shelf)[""] for setting in SETTINGS}  # the first, where there are several
-    weights = {stem: shipped.card(setting, shelf, stem)["sha256"] for setting, stem in stems.items()}
-    met = fixed(request, shelf) | {"weights": weights, "stream": STREAM, "folds": identifiability.FOLDS}
+    request = Request(seed=seed, model_seeds=tuple(model_seeds))
+    stems = _stems(request, shelf)
+    met = fixed(request, shelf) | {"stream": STREAM, "folds": identifiability.FOLDS}
     folder = Path(out) if out else Path("runs") / f"identify-{key(vars(asking), met)[:8]}"
     run = Run(folder, vars(asking), met)
     run.manifest["counts"] = {setting: asking.per_bucket * len(cycle(STREAM, "test")) for setting in SETTINGS}
+    run.manifest["accepted"] = {
+        stem: shipped.card(setting, shelf, stem)["accepted"] for setting in SETTINGS for stem in stems[setting].values()
+    }
     enlist(run, chosen)
     found = Identified(run)
-    todo = list(_todo(asking, run, chosen))
+    todo = list(_todo(asking, run, chosen, list(stems[STREAM])))
     size = batch_size_of(run, place, batch_size)
     for number, (unit, wanted) in enumerate(todo):
-        watch(number / len(todo), f"{unit.setting} {unit.start + 1}-{unit.stop}")
-        _one_unit(asking, found, unit, wanted, _answers(unit.setting, shelf, stems[unit.setting], place, size))
+        watch(number / len(todo), " ".join(filter(None, (unit.setting, unit.model, f"{unit.start + 1}-{unit.stop}"))))
+        stem = stems[unit.setting][unit.model]
+        _one_unit(asking, found, unit, wanted, _answers(unit.setting, shelf, stem, place, size))
     _answers.cache_clear()
     return found
 
 
-def _todo(asking: Asking, run: Run, methods: Sequence[Method]) -> Iterator[tuple[Unit, list[Method]]]:
+def _stems(request: Request, shelf: Path) -> dict[str, dict[str, str]]:
+    """setting -> which of its trainings, '' for the first -> the name of its files; all settings have the same."""
+    stems = {setting: request.models(setting, shelf) for setting in SETTINGS}
+    seeds = {
+        setting: [str(shipped.card(setting, shelf, stem)["seed"]) for stem in some.values()]
+        for setting, some in stems.items()
+    }
+    most = max(seeds, key=lambda setting: len(seeds[setting]))
+    for setting, some in seeds.items():
+        if some != seeds[most]:
+            raise ValueError(
+                f"'{shelf}' holds {setting} with seed {', '.join(some)} and {most} with {', '.join(seeds[most])}: the "
+                "seven models of one seed are told apart; train those that are missing, or choose with --model-seed"
+            )
+    return stems
+
+
+def _todo(
+    asking: Asking, run: Run, methods: Sequence[Method], models: Sequence[str]
+) -> Iterator[tuple[Unit, list[Method]]]:
     for setting in asking.settings:
-        for unit in asking.units(setting):
-            wanted = [method for method in methods if not run.part(unit, method.label).exists()]
-            if wanted:
-                yield unit, wanted
+        for model in models:
+            for unit in asking.units(setting, model):
+                wanted = [method for method in methods if not run.part(unit, method.label).exists()]
+                if wanted:
+                    yield unit, wanted
 
 
 @lru_cache(maxsize=1)

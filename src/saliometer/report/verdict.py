@@ -23,8 +23,8 @@ decide
 WORST = """
 {% set first = leaders[0] %}
 In {{ "its worst bucket" if leaders | length == 1 else first.method ~ "’s worst bucket" }}
-({{ first.worst_cell[0] }}, images that show {{ first.worst_cell[1] | bucket(run) }}) that falls to
-{{ first.worst.value | percent }}&nbsp;%
+({{ first.worst_cell[0] }}, images that show {{ first.worst_cell[1] | bucket(run) }}) that
+{{ "is" if first.worst.value >= first.mean.value else "falls to" }} {{ first.worst.value | percent }}&nbsp;%
 {%- if not floors %}, and there was no control to compare with
 {%- elif not unbeaten %}; every ranked method beats the controls {{ floors | join(" and ") }}
 {%- else %}; {{ unbeaten | join(", and ") }}

@@ -107,7 +107,7 @@ def claims_markdown(claims: Sequence[dict[str, Any]]) -> str:
     words = {True: "**holds**", False: "**fails**", None: "open"}
     lines = ["| | claim | paper | verdict | ours |", "|---:|---|---|---|---|"]
     for claim in claims:
-        said = "; ".join(filter(None, (claim["ours"], claim["why"]))).replace("|", "/")
+        said = "; ".join(filter(None, (claim["ours"], claim["why"]))).replace("|", "/").replace("\n", "; ")
         lines.append(f"| {claim['id']} | {claim['text']} | {claim['paper']} | {words[claim['holds']]} | {said} |")
     return "\n".join(lines)
 

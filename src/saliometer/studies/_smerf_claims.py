@@ -72,16 +72,22 @@ def claim_9(table: Table) -> Finding:
 
 
 def claim_10(table: Table) -> Finding:
-    """Present comes first: FR buckets with and without a letter, NR buckets with and without Box1."""
+    """Present comes first: FR buckets with and without a letter, NR buckets with and without Box1.
+
+    SAFL is of the buckets with it and with something that decides: a lone letter gets all there is to get.
+    """
     letter = {n for n, bucket in BUCKETS.items() if bucket.letter}
     box = {n for n, bucket in BUCKETS.items() if bucket.box1}
-    found = {}
+    found, seen = {}, {}
     for m in table.above_noise():
         for setting, there in (("simple-fr", letter), ("simple-nr", box)):
             absent = set(BUCKETS) - there
             found[f"{m} {setting}"] = table.mean("pafl", m, setting, there), table.mean("pafl", m, setting, absent)
-    seen = {m: table.mean("safl", m, "simple") for m in table.above_noise()}
-    return every(pairs(found, lambda there, absent: there < absent), each(seen, lambda v: v > 0.01))
+            sides = table.sides(m, setting).items()
+            seen[f"{m} {setting}"] = float(np.mean([safl for (_, n), (_, safl) in sides if n in there]))
+    least, value = min(seen.items(), key=lambda one: one[1], default=("of none above noise", 0.0))
+    lowest = Finding(f"lowest SAFL {least} {value:.3f}", value > 0.01)
+    return every(pairs(found, lambda there, absent: there < absent), lowest)
 
 
 def _by_objects(table: Table, metric: str, method: str, setting: str) -> list[float]:
@@ -325,10 +331,11 @@ def judged_under(claims: Sequence[Smerf], tables: Sequence[Table]) -> list[dict[
 
 def _joined(claim: Smerf, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     known = {name: one for name, one in found.items() if one["holds"] is not None}
+    paper = "; ".join(filter(None, (claim.paper, f"their numbers: {claim.status}")))
     first = next(iter((known or found).values()), {"holds": None, "why": f"the run has no {' or '.join(DEFINITIONS)}"})
-    said = "; ".join(f"{name}: {WORDS[one['holds']]}, {one['ours']}" for name, one in known.items())
+    said = "\n".join(f"{name}: {WORDS[one['holds']]}, {one['ours']}" for name, one in known.items())
     return {
-        "id": claim.number, "text": claim.text, "paper": claim.paper, "status": claim.status, "figure": claim.figure,
+        "id": claim.number, "text": claim.text, "paper": paper, "figure": claim.figure,
         "ours": said if claim.scores else first.get("ours", ""), "holds": first["holds"], "why": first["why"],
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from saliometer.engine.imagenet import SCRATCH
 from saliometer.results import SCHEMA
 from saliometer.studies._claims import Finding, MissingError
 from saliometer.studies._smerf_claims import CLAIMS, held, judged_under
@@ -34,13 +35,15 @@ class Whole(Table):
         """Of the plain models on black."""
         return self._models.get("black", {})
 
-    def unaccepted(self, parts: Iterable[str]) -> str:
-        missed = {}
-        for part in parts:
-            cards = self._models.get(part, {})
-            missed[part] = f"{sum(not card['accepted'] for card in cards.values())} of {len(cards)}"
-        said = [f"{count} models of {part}" for part, count in missed.items() if not count.startswith("0")]
-        return f"{' and '.join(said)} were not accepted, so their reasoning is not known" if said else ""
+    def remarks(self, parts: Iterable[str]) -> str:
+        """Of models that missed the bar, and of a VGG16 that is not the paper's."""
+        cards = {part: self._models.get(part, {}).values() for part in parts}
+        missed = {part: sum(not card["accepted"] for card in some) for part, some in cards.items()}
+        lost = [f"{count} of {len(cards[part])} models of {part}" for part, count in missed.items() if count]
+        said = [f"{' and '.join(lost)} were not accepted, so their reasoning is not known"] if lost else []
+        made = {f"{part} is {card['features']}" for part, some in cards.items() for card in some if "features" in card}
+        said += [f"{one}, the paper's has ImageNet's features, frozen" for one in sorted(made) if SCRATCH in one]
+        return "; ".join(said)
 
     def part(self, name: str) -> Table:
         """Another condition's benchmark."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from saliometer.engine import device as devices
-from saliometer.engine import shipped
+from saliometer.engine import imagenet, shipped
 from saliometer.engine.condition import PLAIN, Condition
 from saliometer.engine.robust import trained
 from saliometer.engine.train import EPOCHS, PER_BUCKET_TRAIN, size
@@ -20,14 +20,26 @@ from saliometer.studies._smerf_study import CONDITIONS
 from saliometer.tasks.textbox import SETTINGS
 from saliometer.types import Watch
 
+FROZEN = "vgg16(frozen=true)"
 RESTARTS = 3  # fresh trainings until one is accepted
-KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucket")  # of a card, by a study
+KEPT = ("setting", "seed", "sha256", "accepted", "accuracy", "accuracy_per_bucket", "features")  # of a card, by a study
 
 
-def condition_of(part: str, images: str = "") -> Condition:
-    """The condition of a part of the study, on one's own photographs where they are given."""
+def condition_of(part: str, images: str = "", shelf: Path | None = None) -> Condition:
+    """The condition of a part of the study, on one's own photographs where they are given.
+
+    VGG16 is the paper's, with frozen features of ImageNet, where the folder holds it or, with none of either kind,
+    where torchvision's cache holds the weights.
+    """
     chosen = CONDITIONS[part] | ({"background": f"natural:{images}"} if part == "natural" and images else {})
+    if part == "vgg16" and shelf and (_holds(shelf, FROZEN) or (not _holds(shelf, part) and imagenet.cached())):
+        chosen = {"arch": FROZEN}
     return Condition(**chosen)
+
+
+def _holds(shelf: Path, arch: str) -> bool:
+    """Whether a folder has a model of any setting."""
+    return any((shelf / f"{Condition(arch=arch).stem(setting, 0)}.json").is_file() for setting in SETTINGS)
 
 
 def why_missing(condition: Condition, shelf: Path | None) -> str:
@@ -85,7 +97,7 @@ def _copy(setting: str, shelf: Path) -> None:
 
 def cards(condition: Condition, shelf: Path) -> dict[str, dict[str, Any]]:
     """What a study keeps of the models it explains, by the name of their files."""
-    return {stem: {name: card[name] for name in KEPT} for stem, card in _cards(condition, shelf)}
+    return {stem: {name: card[name] for name in KEPT if name in card} for stem, card in _cards(condition, shelf)}
 
 
 def _cards(condition: Condition, shelf: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from saliometer.engine.run import Run
 from saliometer.engine.run import opened as open_run
 from saliometer.files import put
-from saliometer.identifiability import identifiability
+from saliometer.identifiability import identifiability, over_models
 from saliometer.studies._claims import as_json, claims_markdown
 from saliometer.studies._smerf_conditions import judged
 from saliometer.studies._smerf_tables import tables
-from saliometer.summary import Scores
+from saliometer.summary import Scores, Uncertain
 
 CONDITIONS: dict[str, dict[str, Any]] = {  # part of the study, and its folder -> which models it explains
     "black": {},
@@ -58,6 +58,10 @@ class Study:
         scores = None if self.identified is None else identifiability(self.identified)
         return scores if scores and scores.cells else None
 
+    def told_over_models(self) -> dict[str, Uncertain]:
+        """The same with intervals over images and, apart from them, over trainings; {} with one of each setting."""
+        return {} if self.identified is None else over_models(self.identified)
+
     @cached_property
     def sweep(self) -> pa.Table | None:
         """PIOU with another number of pixels K than the object has: metric `piou`, condition `k(100)`.
@@ -74,9 +78,8 @@ class Study:
     def write(self) -> list[Path]:
         """Tables and claims as files in the study's folder."""
         written, claims = [self.folder / "tables.md", self.folder / "claims.json"], self.claims()
-        made = tables({part: self.rows(part) for part in self.runs}, self.told, self.sweep)
-        beside = [claim | {"paper": "; ".join(filter(None, (claim["paper"], claim["status"])))} for claim in claims]
-        put(written[0], f"{made}\n\n{claims_markdown(beside)}\n".encode())
+        made = tables({part: self.rows(part) for part in self.runs}, self.told, self.sweep, self.told_over_models())
+        put(written[0], f"{made}\n\n{claims_markdown(claims)}\n".encode())
         put(written[1], (as_json(claims) + "\n").encode())
         return written
 

@@ -42,8 +42,8 @@ class Table:
         changed = [name for name in names if self.spec(name) != SMERF[name]]
         return "; ".join(f"{name} is {self.spec(name)}, the paper's {SMERF[name]}" for name in changed)
 
-    def unaccepted(self, parts: Iterable[str]) -> str:
-        """What to say where models of these conditions missed the bar: their reasoning is not known."""
+    def remarks(self, parts: Iterable[str]) -> str:
+        """What to say of the models of these conditions."""
         return ""
 
     def buckets(self, metric: str, method: str, group: str, only: Iterable[int] = ()) -> dict[tuple[str, int], float]:
@@ -134,7 +134,7 @@ class Smerf(Claim[Any]):
             return {"ours": "", "holds": None, "why": f"the run lacks {', '.join(missing)}"}
         found = self.judged(table)
         if found["holds"] is not None:
-            said = found["why"], table.unaccepted(self.parts), table.fewer(self.methods)
+            said = found["why"], table.remarks(self.parts), table.fewer(self.methods)
             found["why"] = "; ".join(filter(None, said))
         return found
 

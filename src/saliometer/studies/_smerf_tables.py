@@ -8,7 +8,7 @@ import pyarrow as pa
 from saliometer.engine.presets import SMERF
 from saliometer.studies._smerf_paper import spec_of, stored
 from saliometer.studies._smerf_sweep import KS, condition
-from saliometer.summary import Scores
+from saliometer.summary import Estimate, Scores, Uncertain
 
 GROUPS = ("simple", "complex")
 DEFINITIONS = ("clean", "clean_positive", "authors")
@@ -104,14 +104,18 @@ def _beside(ours: float, theirs: float) -> str:
     return _cells([ours]) + ("" if np.isnan(theirs) else f" ({theirs:.3g})")
 
 
-def identified(scores: Scores) -> str:
+def identified(scores: Scores, several: Mapping[str, Uncertain]) -> str:
     """Markdown: how often each method's maps tell the seven models apart, in percent, best first."""
     means = {method: scores.estimate(method, scores.of("all")) for method in scores.methods}
-    lines = ["| method | told right | 95 % interval |", "|---|---:|---|"]
+    lines = ["| method | told right | 95 % interval over images | over models |", "|---|---:|---|---|"]
     for method in sorted(means, key=lambda one: -means[one].value):
-        one = means[method]
-        lines.append(f"| {method} | {100 * one.value:.1f} | {100 * one.low:.1f} to {100 * one.high:.1f} |")
+        ends = [f"{100 * one.low:.1f} to {100 * one.high:.1f}" for one in (means[method], *_models(several, method))]
+        lines.append(f"| {method} | {100 * means[method].value:.1f} | {' | '.join([*ends, '-'][:2])} |")
     return "\n".join(lines)
+
+
+def _models(several: Mapping[str, Uncertain], method: str) -> list[Estimate]:
+    return [several[method].models] if method in several else []
 
 
 def by_k(rows: pa.Table) -> str:
@@ -128,13 +132,15 @@ def of_black(rows: pa.Table) -> list[str]:
     return [beside(rows), definitions(rows), by_bucket(rows, "complex-cr2", methods)]
 
 
-def tables(rows: Mapping[str, pa.Table], told: Scores | None, swept: pa.Table | None) -> str:
+def tables(
+    rows: Mapping[str, pa.Table], told: Scores | None, swept: pa.Table | None, several: Mapping[str, Uncertain]
+) -> str:
     """Everything, under headings."""
     found = of_black(rows["black"]) if "black" in rows else []
     if len(rows) > 1:
         found += ["**Other conditions, the authors' metric, ours (paper)**", conditions(rows)]
     if told is not None:
-        found += ["**Settings told apart by maps alone, percent; chance 14.3**", identified(told)]
+        found += ["**Settings told apart by maps alone, percent; chance 14.3**", identified(told, several)]
     if swept is not None and len(swept):
         found += ["**PIOU by the number of top pixels, complex-cr1 bucket 9**", by_k(swept)]
     return "\n\n".join(found)

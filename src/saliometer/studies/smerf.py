@@ -100,7 +100,7 @@ def reproduce(
         shares.add(part.name, part.weight(chosen.per_bucket * whole))
         if part.name == "black":
             shares.add(OTHER_K, part.weight(chosen.per_bucket))
-            shares.add(IDENTIFY, float(chosen.told * len(cycle(STREAM, "test")) * len(SETTINGS)))
+            shares.add(IDENTIFY, part.weight(chosen.told * len(cycle(STREAM, "test")) * len(SETTINGS)))
     kept: dict[str, Any] = {}
     for part in parts:
         train_missing(
@@ -128,8 +128,8 @@ def _once(
         folder / SWEEP, methods, scale.per_bucket, shelf, seed=seed, device=device, watch=shares.of(OTHER_K)
     )  # fmt: skip
     told = identify(
-        methods, per_bucket=scale.told, seed=seed, device=device, models=shelf, out=folder / IDENTIFY,
-        watch=shares.of(IDENTIFY),
+        methods, per_bucket=scale.told, seed=seed, device=device, models=shelf, model_seeds=scale.seeds,
+        out=folder / IDENTIFY, watch=shares.of(IDENTIFY),
     )  # fmt: skip
     failed = {f"{OTHER_K}: {method}": why for method, why in swept.items()}
     return failed | {f"{IDENTIFY}: {method}": why for method, why in told.failed.items()}
@@ -140,11 +140,11 @@ def _parts(scale: Scale, models: Path | None, images: str, folder: Path) -> tupl
     if scale.seeds:
         shelf = models or folder / "models"
         seeds = {name: scale.seeds if name == "black" else (0,) for name in CONDITIONS}
-        return [Part(name, condition_of(name, images), shelf, seeds[name]) for name in CONDITIONS], {}
+        return [Part(name, condition_of(name, images, shelf), shelf, seeds[name]) for name in CONDITIONS], {}
     found, missing = [Part("black", condition_of("black"), shipped.FOLDER)], dict[str, str]()
     for name in CONDITIONS:
         if name != "black":
-            condition = condition_of(name, images)
+            condition = condition_of(name, images, models)
             if why := why_missing(condition, models):
                 missing[name] = why
             elif models is not None:

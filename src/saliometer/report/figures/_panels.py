@@ -13,8 +13,9 @@ BOTTOM = 44  # room for the name of the axis
 NARROW = 560  # a phone's width: less room for names
 NAMES = {False: 215, True: 118}  # the room for names, wide and narrow
 PAPER, HALF, CEILING = "the paper", "half", "ceiling (the oracle)"
-LINE = "path://M0,4L14,4L14,6L0,6Z"
-ICONS = {"bar": "roundRect", PAPER: "diamond", HALF: LINE, CEILING: LINE}
+DOTTED = "path://" + "".join(f"M{x},4h1.6v2h-1.6z" for x in (0, 4, 8, 12))  # as the lines are drawn
+DASHED = "path://" + "".join(f"M{x},4h4v2h-4z" for x in (0, 5, 10))
+ICONS = {"bar": "roundRect", PAPER: "diamond", HALF: DOTTED, CEILING: DASHED}
 Option = dict[str, Any]
 
 

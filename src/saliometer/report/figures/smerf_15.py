@@ -13,14 +13,15 @@ from saliometer.report.figures._study import TOYS
 from saliometer.report.words import kind, listed
 from saliometer.studies._smerf_paper import SHORT, paper
 from saliometer.studies._smerf_study import Study
+from saliometer.studies._smerf_sweep import BUCKET, SETTING
 from saliometer.summary import Scores
 
 FIRST = ("clean", "clean_positive", "authors")  # the authors' threshold has steps of its own
 NOTE = (
-    "PIOU, on average over buckets, when the K highest pixels are taken instead of as many as the deciding objects "
-    "have: the same maps, other scores."
+    f"Mean PIOU of {SETTING}, bucket {BUCKET} (B and Box1, where the B decides), when the K highest pixels are taken "
+    "instead of as many as the B's box has: the same maps, other scores."
 )
-ONE_MAP = " Hollow diamonds are the paper's, of a single map of IG (complex-cr1, B and Box1) by the definition authors."
+ONE_MAP = " Hollow diamonds are the paper's, of a single map of IG by the definition authors."
 
 
 @figure("Overlap hangs on the number of pixels", of="smerf", order=150, paper="SMERF Figure 15", group=TOYS)
@@ -40,7 +41,7 @@ def smerf_15(study: Study) -> Drawing | None:
 
 
 def _curves(rows: pa.Table, definition: str) -> dict[str, dict[float, float]]:
-    """method -> K -> mean over buckets, the highest first at the middle K."""
+    """method -> K -> mean, the highest first at the middle K."""
     found: dict[str, dict[float, float]] = {}
     for condition in rows.filter(pc.field("metric") == "piou")["condition"].unique().to_pylist():
         count = re.fullmatch(r"k\((\d+)\)", condition)
