@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saliometer import judgement
+from saliometer.cose.summary import label as cose_label
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
 from saliometer.registry import Spec, metrics
@@ -144,8 +145,13 @@ def _title(group: Sequence[Column], columns: Sequence[Column]) -> str:
     if kind == judgement.RANDOMISATION:
         return f"\n{kind}: {judgement.KINDS[kind]} ({_test(group[0])})"
     several = any(sum(other.metric == column.metric for other in columns) > 1 for column in group)
-    stages = dict.fromkeys(column.definition.partition("(")[0] for column in group)
+    stages = dict.fromkeys(column.definition.partition("(")[0] + _unusual(column, kind) for column in group)
     return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(stages)})" if several else "")
+
+
+def _unusual(column: Column, kind: str) -> str:
+    """`, similarity=pearson`: what tells COSE's definitions of one stage apart."""
+    return cose_label("", column.definition) if kind == judgement.CHANGE else ""
 
 
 def _cell(column: Column, method: str, outcome: "Judged") -> str:

@@ -14,8 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from saliometer.cose.operations import GEOMETRIC, PHOTOMETRIC
-from saliometer.cose.table import CHANGED, DATA, GROUPS, MODELS, UNCHANGED, Pairs, group_of, pairs_of, unmoved
+from saliometer.cose.table import (
+    CHANGED,
+    CHECKPOINT,
+    DATA,
+    GROUPS,
+    MODELS,
+    UNCHANGED,
+    Pairs,
+    group_of,
+    pairs_of,
+    unmoved,
+)
 from saliometer.judgement import Column, Floats, drawn, interval
+from saliometer.registry import Spec, metrics
 from saliometer.summary import Estimate
 
 CHANCE = 0.5  # the most that COSE can be where similarity has nothing to do with the prediction: 2 c (1 - c)
@@ -118,6 +130,7 @@ class Cose:
     each: Sets  # by image
     undefined: dict[str, int]  # reason -> pairs that have no similarity
     still: int  # translations by less than a pixel
+    flat: int = 0  # images whose own map is constant
 
     @cached_property
     def whole(self) -> Sets:
@@ -150,19 +163,27 @@ class Cose:
         elif self.value("consistency") <= 0:
             said.append(f"consistency is {self.value('consistency'):.3f}: at or below 0 COSE means nothing")
         if not self.count(CHANGED):
-            said.append("no pair changed the prediction, so there is no sensitivity: give checkpoints of the training")
-        said += [f"{count} pairs have no similarity: {why}" for why, count in self.undefined.items()]
+            tried = self.count(UNCHANGED, CHECKPOINT)
+            advice = (
+                "these checkpoints predict the same, give earlier ones" if tried else "give checkpoints of the training"
+            )
+            said.append(f"no pair changed the prediction, so there is no sensitivity: {advice}")
+        if self.flat:
+            said.append(
+                f"maps of {self.flat} of {len(self.images)} images are constant: they count as 0 everywhere, so that "
+                "they stay whatever changes"
+            )
+        said += [
+            f"{_counted(count, 'pair has', 'pairs have')} no similarity: {why}" for why, count in self.undefined.items()
+        ]
         return said
 
     def sentence(self) -> str:
-        """What it rests on, and what chance gives; the same for all methods of a definition."""
+        """What it rests on; the same for all methods of a definition."""
         pairs = ", ".join(f"{count:,} {kind}" for kind, count in self.as_dict()["pairs"].items())
-        still = f" {self.still:,} translations are below one pixel." if self.still else ""
-        return (
-            f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still} Where maps have "
-            f"nothing to do with the prediction it is {100 * CHANCE:g} % at most, and a map that tells the label "
-            "wins it: see the controls, and D."
-        )
+        words = _counted(self.still, "translation is", "translations are")
+        still = f" {words} below one pixel." if self.still else ""
+        return f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still}"
 
     def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
@@ -173,6 +194,28 @@ class Cose:
         pairs = {f"unchanged {group}": self.count(UNCHANGED, group) for group in DATA}
         pairs |= {f"changed {group}": self.count(CHANGED, group) for group in (*DATA, *MODELS)}
         return found | {"pairs": pairs, "translations_by_0": self.still, "chance": CHANCE, "notes": self.reasons()}
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def sentences(found: Sequence[Cose]) -> list[str]:
+    """What COSE rests on, definition by definition where that differs, and what chance gives."""
+    said = list(dict.fromkeys(one.sentence() for one in {one.definition: one for one in found}.values()))
+    if said:
+        said.append(
+            f"Where maps have nothing to do with the prediction COSE is {100 * CHANCE:g} % at most, and a map that "
+            "tells the label wins it: see the controls, and D."
+        )
+    return said
+
+
+def label(metric: str, definition: str) -> str:
+    """What tables call a column: the metric, and what of it is not as usual but the mode, which is its stage."""
+    usual = metrics["cose"].parameters
+    params = Spec.parse(definition).params
+    return ", ".join([metric, *(f"{key}={value}" for key, value in params if key != "mode" and value != usual[key])])
 
 
 def coses(rows: pa.Table, *, correct_only: bool | None = None) -> list[Cose]:
@@ -191,7 +234,7 @@ def summaries(pairs: Pairs, *, correct_only: bool | None = None) -> list[Cose]:
         sets = Sets(dict(zip(KEYS, sums, strict=True)), dict(zip(KEYS, counts, strict=True)))
         notes = Counter(str(note) or "undefined" for note in cell.note[counted & ~known])
         unmoving = int(still[cell.condition[counted]].sum())
-        found.append(Cose(cell.method, cell.definition, pairs.images, sets, dict(notes), unmoving))
+        found.append(Cose(cell.method, cell.definition, pairs.images, sets, dict(notes), unmoving, cell.flat))
     return found
 
 

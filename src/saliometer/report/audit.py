@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saliometer import judgement, registry
+from saliometer.cose.summary import label as cose_label
 from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run
 from saliometer.judgement import Column
@@ -108,7 +109,8 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
             values[place] = column.values[:, column.methods.index(method)]
     known = column.metric in registry.metrics  # a residual is none
     kind = judgement.kind_of(column.metric)
-    several = label(column.metric, column.definition) if kind == judgement.RANDOMISATION else ""
+    labels = {judgement.RANDOMISATION: label, judgement.CHANGE: cose_label}
+    several = labels[kind](column.metric, column.definition) if kind in labels else ""
     return Head(
         column.metric, column.definition, column.better, kind, judgement.is_share(column.metric),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
