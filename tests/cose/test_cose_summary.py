@@ -63,8 +63,10 @@ def test_published_counts_only_images_that_the_model_gets_right():
     (found,) = coses(table(ROWS, "published(mode=published)"))
     assert found.value("consistency") == pytest.approx(0.8)  # of 0.9 and 0.7
     assert found.value("sensitivity") == pytest.approx(0.6)
-    (broken_down,) = coses(table(ROWS), correct_only=True)
-    assert broken_down.value("harmonic") == pytest.approx(2 * 0.8 * 0.6 / 1.4)
+    for broken_down in (coses(table(ROWS), correct_only=True)[0], coses(table(ROWS))[0].correct_only):
+        assert broken_down.value("harmonic") == pytest.approx(2 * 0.8 * 0.6 / 1.4)
+        assert broken_down.counting == 1
+    assert coses(table(ROWS))[0].as_dict()["cose, correct only"] == [pytest.approx(2 * 0.8 * 0.6 / 1.4), None, None]
 
 
 def test_similarity_that_has_nothing_to_do_with_the_prediction_cannot_pass_a_half():

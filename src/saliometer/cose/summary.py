@@ -6,7 +6,7 @@ Everything here is made of rows alone, as saliometer.cose.table reads them.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,9 +128,15 @@ class Cose:
     definition: str
     images: tuple[str, ...]
     each: Sets  # by image
+    right: Sets  # the same of images that the model gets right alone
     undefined: dict[str, int]  # reason -> pairs that have no similarity
     still: int  # translations by less than a pixel
     flat: int = 0  # images whose own map is constant
+
+    @property
+    def correct_only(self) -> "Cose":
+        """On images that the model gets right alone, which is all that mode published ever counts."""
+        return replace(self, each=self.right)
 
     @cached_property
     def whole(self) -> Sets:
@@ -188,8 +194,8 @@ class Cose:
     def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
         found: dict[str, Any] = {"method": self.method, "definition": self.definition, "images": len(self.images)}
-        for column, name in NAMES.items():
-            one = self.estimate(name)
+        told = {column: self.estimate(name) for column, name in NAMES.items()}
+        for column, one in (told | {"cose, correct only": self.correct_only.estimate("harmonic")}).items():
             found[column] = [None if math.isnan(value) else value for value in (one.value, one.low, one.high)]
         pairs = {f"unchanged {group}": self.count(UNCHANGED, group) for group in DATA}
         pairs |= {f"changed {group}": self.count(CHANGED, group) for group in (*DATA, *MODELS)}
@@ -230,11 +236,15 @@ def summaries(pairs: Pairs, *, correct_only: bool | None = None) -> list[Cose]:
     for cell in pairs.cells:
         counted, known = cell.counted(correct_only), ~np.isnan(cell.value)
         place = cell.changed * len(GROUPS) + groups[cell.condition]
-        sums, counts = cell.sums(place, len(KEYS), counted & known, len(pairs.images))
-        sets = Sets(dict(zip(KEYS, sums, strict=True)), dict(zip(KEYS, counts, strict=True)))
+        sets, right = (
+            Sets(
+                *(dict(zip(KEYS, some, strict=True)) for some in cell.sums(place, len(KEYS), chosen, len(pairs.images)))
+            )
+            for chosen in (counted & known, cell.counted(True) & known)
+        )
         notes = Counter(str(note) or "undefined" for note in cell.note[counted & ~known])
         unmoving = int(still[cell.condition[counted]].sum())
-        found.append(Cose(cell.method, cell.definition, pairs.images, sets, dict(notes), unmoving, cell.flat))
+        found.append(Cose(cell.method, cell.definition, pairs.images, sets, right, dict(notes), unmoving, cell.flat))
     return found
 
 

@@ -216,10 +216,11 @@ class Evidence:
         if missing := set(images) - set(found.images):
             raise MissingError(f"{found.method} was not run on {len(missing)} of the images")
         places = [found.images.index(image) for image in images]
-        sums, counts = (
-            {key: values[places] for key, values in some.items()} for some in (found.each.sums, found.each.counts)
+        each, right = (
+            Sets(*({key: values[places] for key, values in held.items()} for held in (some.sums, some.counts)))
+            for some in (found.each, found.right)
         )
-        return replace(found, images=tuple(images), each=Sets(sums, counts))
+        return replace(found, images=tuple(images), each=each, right=right)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def by_magnitude(self, kinds: tuple[str, ...], low: int, high: int) -> dict[str, Draws]:
