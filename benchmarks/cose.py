@@ -6,7 +6,8 @@
 The floor is what it takes to predict and explain the distinct images of every model, 48 + 1 of the model itself and one
 of every other, handed over ready in full batches. Ours is what the audit does with a chunk of images: transforms, the
 predictions, the explanations, maps laid back, similarities, one transfer to the host. Transforms are timed alone;
-similarities (scaling, masks and laying back included) on maps that are there. Seconds for all images, the best of the repeats.
+similarities (scaling, masks and laying back included) on maps that are there. Seconds for all images, the best of the
+repeats.
 """
 
 import argparse

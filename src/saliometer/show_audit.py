@@ -145,13 +145,9 @@ def _title(group: Sequence[Column], columns: Sequence[Column]) -> str:
     if kind == judgement.RANDOMISATION:
         return f"\n{kind}: {judgement.KINDS[kind]} ({_test(group[0])})"
     several = any(sum(other.metric == column.metric for other in columns) > 1 for column in group)
-    stages = dict.fromkeys(column.definition.partition("(")[0] + _unusual(column, kind) for column in group)
-    return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(stages)})" if several else "")
-
-
-def _unusual(column: Column, kind: str) -> str:
-    """`, similarity=pearson`: what tells COSE's definitions of one stage apart."""
-    return cose_label("", column.definition) if kind == judgement.CHANGE else ""
+    stages = dict.fromkeys(column.definition.partition("(")[0] for column in group)
+    told = [*stages, *([cose_label(group[0], columns)] if kind == judgement.CHANGE else [])]
+    return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(told)})" if several else "")
 
 
 def _cell(column: Column, method: str, outcome: "Judged") -> str:

@@ -110,9 +110,12 @@ def test_what_it_rests_on_is_said_once_where_it_is_the_same():
 
 
 def test_columns_of_one_stage_are_told_apart():
-    usual = "fixed_target=false,magnitudes=6,mode=published,operations=all,similarity="
-    assert label("cose", f"published_by_family({usual}ssim)") == "cose"
-    assert label("cose.consistency", f"published_by_family({usual}pearson)") == "cose.consistency, similarity=pearson"
+    kinds = ("fixed_target=false,similarity=ssim", "fixed_target=false,similarity=pearson", "fixed_target=true")
+    tables = [table(ROWS, f"default(magnitudes=1,mode=default,{kind})") for kind in kinds]
+    found = columns(coses(pa.concat_tables(tables).unify_dictionaries()))
+    told = [label(column, found) for column in found if column.metric == "cose"]
+    assert told == ["cose", "cose(similarity=pearson)", "cose(fixed_target=true)"]
+    assert label(found[1], found[:8]) == "cose.consistency"
 
 
 def test_consistency_at_or_below_zero_is_no_ground_for_cose():

@@ -173,7 +173,7 @@ def test_columns_stand_in_the_table_the_report_and_for_machines(whole):
     note = book_of(whole.run).note
     assert note.count("COSE is 50 % at most") == 1
     assert note.count("is made of these pairs") == 3  # a correlation has the default's
-    assert "cose, similarity=pearson" in [head.name for head in book_of(whole.run).heads]
+    assert "cose(similarity=pearson)" in [head.name for head in book_of(whole.run).heads]
     told = whole.as_dict()["cose"]
     assert {row["method"] for row in told} >= {"looks", "gradient", *CONTROLS}
     assert json.dumps(told)

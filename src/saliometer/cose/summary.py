@@ -217,11 +217,16 @@ def sentences(found: Sequence[Cose]) -> list[str]:
     return said
 
 
-def label(metric: str, definition: str) -> str:
-    """What tables call a column: the metric, and what of it is not as usual but the mode, which is its stage."""
+def label(column: Column, among: Sequence[Column]) -> str:
+    """What tables call a column: the metric, and what tells it from others of its metric but the mode, its stage."""
     usual = metrics["cose"].parameters
-    params = Spec.parse(definition).params
-    return ", ".join([metric, *(f"{key}={value}" for key, value in params if key != "mode" and value != usual[key])])
+    several = [dict(Spec.parse(one.definition).params) for one in among if one.metric == column.metric]
+    odd = tuple(
+        (key, value)
+        for key, value in Spec.parse(column.definition).params
+        if key != "mode" and value != usual[key] and any(one.get(key) != value for one in several)
+    )
+    return str(Spec(column.metric, odd))
 
 
 def coses(rows: pa.Table, *, correct_only: bool | None = None) -> list[Cose]:

@@ -109,8 +109,9 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
             values[place] = column.values[:, column.methods.index(method)]
     known = column.metric in registry.metrics  # a residual is none
     kind = judgement.kind_of(column.metric)
-    labels = {judgement.RANDOMISATION: label, judgement.CHANGE: cose_label}
-    several = labels[kind](column.metric, column.definition) if kind in labels else ""
+    several = label(column.metric, column.definition) if kind == judgement.RANDOMISATION else ""
+    if kind == judgement.CHANGE:
+        several = cose_label(column, judged.columns)
     return Head(
         column.metric, column.definition, column.better, kind, judgement.is_share(column.metric),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
