@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saliometer import judgement
+from saliometer.cose.summary import label as cose_label
 from saliometer.judgement import Column, number
 from saliometer.progress import duration
 from saliometer.registry import Spec, metrics
@@ -145,7 +146,8 @@ def _title(group: Sequence[Column], columns: Sequence[Column]) -> str:
         return f"\n{kind}: {judgement.KINDS[kind]} ({_test(group[0])})"
     several = any(sum(other.metric == column.metric for other in columns) > 1 for column in group)
     stages = dict.fromkeys(column.definition.partition("(")[0] for column in group)
-    return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(stages)})" if several else "")
+    told = [*stages, *([cose_label(group[0], columns)] if kind == judgement.CHANGE else [])]
+    return f"\n{kind}: {judgement.KINDS[kind]}" + (f" ({', '.join(told)})" if several else "")
 
 
 def _cell(column: Column, method: str, outcome: "Judged") -> str:

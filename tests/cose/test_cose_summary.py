@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from saliometer import results
-from saliometer.cose.summary import columns, coses, harmonic
+from saliometer.cose.operations import OPERATIONS, shifts
+from saliometer.cose.summary import columns, coses, harmonic, label, sentences
 from saliometer.cose.table import CHANGED, CORRECT, UNCHANGED, group_of, unmoved
 
 FIRST = "default(mode=default)"
@@ -61,8 +63,10 @@ def test_published_counts_only_images_that_the_model_gets_right():
     (found,) = coses(table(ROWS, "published(mode=published)"))
     assert found.value("consistency") == pytest.approx(0.8)  # of 0.9 and 0.7
     assert found.value("sensitivity") == pytest.approx(0.6)
-    (broken_down,) = coses(table(ROWS), correct_only=True)
-    assert broken_down.value("harmonic") == pytest.approx(2 * 0.8 * 0.6 / 1.4)
+    for broken_down in (coses(table(ROWS), correct_only=True)[0], coses(table(ROWS))[0].correct_only):
+        assert broken_down.value("harmonic") == pytest.approx(2 * 0.8 * 0.6 / 1.4)
+        assert broken_down.counting == 1
+    assert coses(table(ROWS))[0].as_dict()["cose, correct only"] == [pytest.approx(2 * 0.8 * 0.6 / 1.4), None, None]
 
 
 def test_similarity_that_has_nothing_to_do_with_the_prediction_cannot_pass_a_half():
@@ -81,10 +85,37 @@ def test_empty_sets_are_nan_with_a_reason():
     assert math.isnan(still.value("harmonic"))
     assert still.value("consistency") == pytest.approx(0.8)
     assert still.reasons() == [
-        "no pair changed the prediction, so there is no sensitivity: give checkpoints of the training"
+        "no pair changed the prediction, so there is no sensitivity: these checkpoints predict the same, give earlier "
+        "ones"
     ]
     (moving,) = coses(table([row for row in ROWS if row[1] != UNCHANGED]))
     assert moving.reasons() == ["no changed image kept its prediction, so there is no consistency"]
+
+
+def test_without_checkpoints_the_advice_is_another():
+    rows = [row for row in ROWS if row[1] != CHANGED and "checkpoint" not in row[2]]
+    (still,) = coses(table(rows))
+    assert still.reasons() == [
+        "no pair changed the prediction, so there is no sensitivity: give checkpoints of the training"
+    ]
+
+
+def test_what_it_rests_on_is_said_once_where_it_is_the_same():
+    both = pa.concat_tables([table(ROWS), table(ROWS, "default(mode=default,similarity=pearson)")])
+    said = sentences(coses(both.unify_dictionaries()))
+    assert len(said) == 2
+    assert said[0].startswith("COSE (default) is made of these pairs: 2 unchanged geometric, 1 unchanged photometric")
+    assert said[1].startswith("Where maps have nothing to do with the prediction COSE is 50 % at most")
+    assert sentences([]) == []
+
+
+def test_columns_of_one_stage_are_told_apart():
+    kinds = ("fixed_target=false,similarity=ssim", "fixed_target=false,similarity=pearson", "fixed_target=true")
+    tables = [table(ROWS, f"default(magnitudes=1,mode=default,{kind})") for kind in kinds]
+    found = columns(coses(pa.concat_tables(tables).unify_dictionaries()))
+    told = [label(column, found) for column in found if column.metric == "cose"]
+    assert told == ["cose", "cose(similarity=pearson)", "cose(fixed_target=true)"]
+    assert label(found[1], found[:8]) == "cose.consistency"
 
 
 def test_consistency_at_or_below_zero_is_no_ground_for_cose():
@@ -98,7 +129,7 @@ def test_consistency_at_or_below_zero_is_no_ground_for_cose():
 def test_a_pair_without_similarity_is_left_out_and_told():
     (found,) = coses(table([*ROWS, ("grad", UNCHANGED, "equalize", "a", math.nan)]))
     assert found.value("consistency") == pytest.approx(0.8)
-    assert found.reasons() == ["1 pairs have no similarity: nan map"]
+    assert found.reasons() == ["1 pair has no similarity: nan map"]
 
 
 def test_intervals_resample_images_not_pairs():
@@ -144,6 +175,14 @@ def test_groups_and_translations_that_do_not_move():
     assert unmoved("translate_x(bin=-3,magnitude=-3.2,side=64)")
     assert not unmoved("translate_x(bin=-4,magnitude=-4.26667,side=64)")
     assert not unmoved("rotate(bin=1,magnitude=0.5)")
+
+
+def test_a_translation_is_still_where_no_pixel_moves():
+    """Magnitudes that come out at a whole pixel but for rounding: what counts is what the images went through."""
+    bins = torch.arange(1, 31)
+    for side in (10, 14, 15, 42, 105, 224):
+        told = [unmoved(OPERATIONS["translate_x"].label(number, (3, side, side))) for number in bins.tolist()]
+        assert told == (shifts(bins, side) == 0).tolist(), side
 
 
 def test_without_rows_of_pairs_there_is_nothing():

@@ -42,6 +42,7 @@ def test_a_flat_map_has_none_and_a_slope_as_much_as_there_can_be():
     flat = torch.full((1, 16, 16), 0.3)
     assert math.isnan(float(grain(flat)))
     assert math.isnan(float(grain(0 * flat)))
+    assert math.isnan(float(grain(flat / 0 * 0)))  # NaN everywhere
     checker = (torch.arange(16)[:, None] + torch.arange(16)) % 2.0
     assert float(grain(checker[None])) == pytest.approx(0.25, abs=0.03)  # from 1 to -1 in one pixel
     assert float(grain(torch.arange(16.0).expand(16, 16)[None])) <= 8

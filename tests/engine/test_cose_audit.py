@@ -170,7 +170,10 @@ def test_columns_stand_in_the_table_the_report_and_for_machines(whole):
     assert {"cose", "cose.consistency", "cose.sensitivity", "cose.discrimination"} <= shown
     heads = [head.metric for head in book_of(whole.run).heads]
     assert heads[:4] == ["cose", "cose.consistency", "cose.sensitivity", "cose.discrimination"]
-    assert "it is 50 % at most" in book_of(whole.run).note
+    note = book_of(whole.run).note
+    assert note.count("COSE is 50 % at most") == 1
+    assert note.count("is made of these pairs") == 3  # a correlation has the default's
+    assert "cose(similarity=pearson)" in [head.name for head in book_of(whole.run).heads]
     told = whole.as_dict()["cose"]
     assert {row["method"] for row in told} >= {"looks", "gradient", *CONTROLS}
     assert json.dumps(told)
@@ -331,8 +334,29 @@ def test_predictions_that_never_change_give_nan_with_a_reason(tmp_path):
     assert math.isnan(told.value("sensitivity"))
     assert told.value("consistency") > 0
     assert told.reasons() == [
-        "no pair changed the prediction, so there is no sensitivity: give checkpoints of the training"
+        "no pair changed the prediction, so there is no sensitivity: these checkpoints predict the same, give earlier "
+        "ones"
     ]
+
+
+def test_maps_that_are_constant_or_broken_are_told(tmp_path):
+    def dead(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+        return 0 * images.mean(1)
+
+    def broken(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+        return images.mean(1) / 0 * 0
+
+    found = run(tmp_path / "run", ["cose(operations=flip_lr)"], [dead, broken, looks], controls=False)
+    notes = {row["method"]: row["note"] for row in measured(found) if row["metric"] == GRAIN}
+    asked = {method: notes[method] for method in ("dead", "broken", "looks")}
+    assert asked == {"dead": "a constant map has no grain", "broken": "nan map", "looks": ""}
+    told = {one.method: one.reasons() for one in coses(found.rows)}
+    assert told["dead"] == [
+        "maps of 4 of 4 images are constant: they count as 0 everywhere, so that they stay whatever changes"
+    ]
+    assert told["looks"] == []
+    assert told["broken"][-1].endswith("pairs have no similarity: nan map")
+    assert any("dead" in text and "maps of 4 of 4 images are constant" in text for text in found.problems())
 
 
 def test_a_method_that_fails_on_a_changed_image_is_written_down_and_the_others_go_on(tmp_path):
@@ -421,5 +445,5 @@ def test_the_command_takes_a_folder_of_checkpoints(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "COSE ↑" in done.output
-    assert "it is 50 % at most" in done.output
+    assert "COSE is 50 % at most" in done.output
     assert (tmp_path / "run" / "report.html").exists()

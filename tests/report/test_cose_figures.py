@@ -5,12 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cose_study_toys import evidence, printed, trained
-from saliometer.report.figures._cose import Sheet, quartiles, violin
+from cose_study_toys import block, evidence, pairs_for, printed, trained
+from saliometer.cose.controls import CONTROLS
+from saliometer.cose.table import UNCHANGED
+from saliometer.report.figures._cose import INKS, Sheet, quartiles, violin
 from saliometer.report.figures.cose_3 import cose_3
 from saliometer.report.figures.cose_7 import cose_7
+from saliometer.report.figures.cose_8 import cose_8
 from saliometer.report.figures.cose_ablations import cose_gate, cose_weights
+from saliometer.report.figures.cose_controls import cose_controls
+from saliometer.report.figures.cose_grain import _inks
 from saliometer.report.figures.cose_table_1 import cose_table_1
+from saliometer.studies._cose_evidence import Evidence
 from saliometer.studies._cose_figures import Shown
 from saliometer.studies._cose_paper import METHODS, mean, table
 
@@ -53,6 +59,32 @@ def test_figure_7_has_the_papers_means(paper):
         assert row["ours"] == pytest.approx(row["paper"], abs=0.006)
         assert row["paper"] == pytest.approx(mean(row["method"], data=row["condition"]))
     assert len(chart.rows) == 35
+
+
+def test_every_control_has_one_row_of_the_same_inks():
+    """fresh_noise is a control of other studies, too, where it stands in grey below the methods."""
+    model = trained("toys", "resnet20")
+    names = [*METHODS, *CONTROLS]
+    blocks = [block(name, pairs_for(60, 50), how) for name in names for how in ("published", "default")]
+    (chart,) = cose_controls(study_of(Evidence([model], {(model.data, model.label): blocks}))).charts
+    rows = [name for name in chart.option["yAxis"][0]["data"] if name]
+    assert len(rows) == len(set(rows)) == 2 + len(CONTROLS)
+    assert {one["name"] for one in chart.option["series"]} == {"published (R = 2)", "default (R = 1)"}
+
+
+def test_figure_8_shows_all_bins_whichever_have_pairs():
+    model = trained("toys", "resnet20")
+    pairs = [(UNCHANGED, f"contrast(bin={bin},magnitude=0.3)", 0.8) for bin in (7, 9)]
+    e = Evidence([model], {(model.data, model.label): [block("GradCAM", pairs)]})
+    for chart in cose_8(study_of(e)).charts:
+        assert (chart.option["xAxis"]["min"], chart.option["xAxis"]["max"]) == (1, 30)
+
+
+def test_the_first_model_of_a_family_has_its_ink_and_no_two_models_share_one():
+    models = [trained("toys", arch) for arch in ("resnet20", "convnext_tiny", "vit_tiny", "swin_tiny")]
+    inks = _inks([[SimpleNamespace(model=model)] for model in models])
+    assert [inks[0], inks[2]] == [INKS["ConvNets"], INKS["Transformers"]]
+    assert len(set(inks)) == 4
 
 
 def test_violins_widen_where_points_are():

@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 from cose_study_toys import block, evidence, pairs_for, printed, trained
@@ -93,7 +95,28 @@ def test_a_table_that_says_otherwise_fails(number, change):
     assert verdict(number, printed(change))["holds"] is False
 
 
-@pytest.mark.parametrize(("number", "said"), [(9, "CUB200 and EuroSAT was not run"), (10, "CUB200 was not run")])
+def test_without_a_gap_it_cannot_be_resnets():
+    """ConvNets ahead, ResNet least of all: nothing of the gap that the claim is about is there."""
+    scores = {"resnet20": 60.0, "convnext_tiny": 64.0, "vit_tiny": 50.0, "swin_tiny": 63.0}
+    found = verdict(5, small(value=lambda model, method: (scores[model.arch],) * 2))
+    assert found["holds"] is False
+    assert found["why"].startswith("fails: a gap, and less than half of it without ResNet")
+
+
+def test_a_resample_without_a_value_is_won_by_nobody_who_has_none():
+    """LIME changes on one image only: resamples without that image have no COSE of it."""
+    models, tables = [trained("cifar10", arch) for arch in FOUR], {}
+    lone = block("LIME", [*pairs_for(60, 60)[:1]])
+    one = block("LIME", pairs_for(60, 55)[1:], images=1)
+    one = one.filter(pa.compute.equal(one["metric"].cast(pa.string()), CHANGED))
+    for model in models:
+        others = [block(m, pairs_for(*(70 if m == "GradCAM" else 60,) * 2)) for m in METHODS if m != "LIME"]
+        tables[model.data, model.label] = [pa.concat_tables([*others, lone, one]).unify_dictionaries()]
+    found = verdict(2, Evidence(models, tables))
+    assert "share of rows over a half: +0.5 [0.5, 0.5]" in found["ours"]
+
+
+@pytest.mark.parametrize(("number", "said"), [(9, "CUB200 and EuroSAT were not run"), (10, "CUB200 was not run")])
 def test_claims_about_data_sets_that_were_not_run_stay_open(number, said):
     found = verdict(number, small())
     assert found["holds"] is None

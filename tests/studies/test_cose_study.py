@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 from typer.testing import CliRunner, Result
 
+from cose_study_toys import block, pairs_for, trained
 from saliometer.cli import app
 from saliometer.engine.data import Data
 from saliometer.engine.run import opened as open_run
@@ -21,8 +24,8 @@ from saliometer.pages import written
 from saliometer.report import study as report
 from saliometer.report.figures import figures
 from saliometer.studies import _cose_run, cose
-from saliometer.studies._cose_ablations import frozen_and_full, gates
-from saliometer.studies._cose_evidence import ABLATION, FIXED, MODES
+from saliometer.studies._cose_ablations import frozen_against_full, frozen_and_full, gates
+from saliometer.studies._cose_evidence import ABLATION, FIXED, MODES, Evidence
 from saliometer.studies._cose_figures import under
 from saliometer.studies._cose_paper import METHODS
 from saliometer.studies._cose_run import _chosen, jobs_of
@@ -304,6 +307,20 @@ def test_frozen_and_full_differ_in_nothing_else(study):
     ((frozen, full),) = frozen_and_full(study.evidence)
     assert (frozen.frozen, full.frozen) == (True, False)
     assert (frozen.data, frozen.arch, frozen.init) == (full.data, full.arch, full.init)
+
+
+def test_frozen_and_full_are_compared_on_images_that_both_have():
+    """The model of the table was shown four images more, on which it is far less consistent."""
+    full = trained("cifar10", "resnet50")
+    frozen = replace(full, label="resnet50(frozen=true,init=random)", frozen=True, role=ABLATION)
+    both, more = block("GradCAM", pairs_for(80, 60)), block("GradCAM", pairs_for(20, 60), images=8)
+    more = more.filter(pc.is_in(more["sample"].cast(pa.string()), pa.array([f"test-{place}" for place in range(4, 8)])))
+    known = pa.concat_tables([both, more]).unify_dictionaries()
+    e = Evidence([full, frozen], {(full.data, full.label): [known], (full.data, frozen.label): [both]})
+    assert e.of("consistency", full, "GradCAM")[0] == pytest.approx(50)
+    found = {one.statistic: one for one in frozen_against_full(e)}
+    assert found["consistency"].other.value == pytest.approx(80)
+    assert found["consistency"].difference.value == pytest.approx(0, abs=1e-6)
 
 
 def test_the_report_has_every_figure_and_claim(study):

@@ -5,7 +5,8 @@ from torch import Tensor
 
 
 def grain(maps: Tensor) -> Tensor:
-    """(N,) float64: the lag, in pixels, at which the autocorrelation of maps (N, H, W) falls to 1/2; NaN where flat.
+    """(N,) float64: the lag, in pixels, at which the autocorrelation of maps (N, H, W) falls to 1/2; NaN where flat
+    or not finite.
 
     The mean of both directions, lag by lag; 0.5 for white noise, 1.67 sigma for noise under a Gaussian, and half of the
     shorter side at most.
@@ -18,9 +19,9 @@ def grain(maps: Tensor) -> Tensor:
     lags = torch.arange(most + 1, device=maps.device)
     down, right = summed[:, : most + 1, 0] / (height - lags), summed[:, 0, : most + 1] / (width - lags)
     joined = down / width + right / height
-    flat = centred.abs().amax((1, 2)) < 1e-9
-    found = _crossing(joined / joined[:, :1].where(~flat[:, None], 1.0))
-    return found.where(~flat, torch.nan)
+    varies = centred.abs().amax((1, 2)) >= 1e-9  # nor does what is NaN
+    found = _crossing(joined / joined[:, :1].where(varies[:, None], 1.0))
+    return found.where(varies, torch.nan)
 
 
 def _crossing(falling: Tensor) -> Tensor:

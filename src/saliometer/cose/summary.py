@@ -6,7 +6,7 @@ Everything here is made of rows alone, as saliometer.cose.table reads them.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from saliometer.cose.operations import GEOMETRIC, PHOTOMETRIC
-from saliometer.cose.table import CHANGED, DATA, GROUPS, MODELS, UNCHANGED, Pairs, group_of, pairs_of, unmoved
+from saliometer.cose.table import (
+    CHANGED,
+    CHECKPOINT,
+    DATA,
+    GROUPS,
+    MODELS,
+    UNCHANGED,
+    Pairs,
+    group_of,
+    pairs_of,
+    unmoved,
+)
 from saliometer.judgement import Column, Floats, drawn, interval
+from saliometer.registry import Spec, metrics
 from saliometer.summary import Estimate
 
 CHANCE = 0.5  # the most that COSE can be where similarity has nothing to do with the prediction: 2 c (1 - c)
@@ -116,8 +128,15 @@ class Cose:
     definition: str
     images: tuple[str, ...]
     each: Sets  # by image
+    right: Sets  # the same of images that the model gets right alone
     undefined: dict[str, int]  # reason -> pairs that have no similarity
     still: int  # translations by less than a pixel
+    flat: int = 0  # images whose own map is constant
+
+    @property
+    def correct_only(self) -> "Cose":
+        """On images that the model gets right alone, which is all that mode published ever counts."""
+        return replace(self, each=self.right)
 
     @cached_property
     def whole(self) -> Sets:
@@ -150,29 +169,64 @@ class Cose:
         elif self.value("consistency") <= 0:
             said.append(f"consistency is {self.value('consistency'):.3f}: at or below 0 COSE means nothing")
         if not self.count(CHANGED):
-            said.append("no pair changed the prediction, so there is no sensitivity: give checkpoints of the training")
-        said += [f"{count} pairs have no similarity: {why}" for why, count in self.undefined.items()]
+            tried = self.count(UNCHANGED, CHECKPOINT)
+            advice = (
+                "these checkpoints predict the same, give earlier ones" if tried else "give checkpoints of the training"
+            )
+            said.append(f"no pair changed the prediction, so there is no sensitivity: {advice}")
+        if self.flat:
+            said.append(
+                f"maps of {self.flat} of {len(self.images)} images are constant: they count as 0 everywhere, so that "
+                "they stay whatever changes"
+            )
+        said += [
+            f"{_counted(count, 'pair has', 'pairs have')} no similarity: {why}" for why, count in self.undefined.items()
+        ]
         return said
 
     def sentence(self) -> str:
-        """What it rests on, and what chance gives; the same for all methods of a definition."""
+        """What it rests on; the same for all methods of a definition."""
         pairs = ", ".join(f"{count:,} {kind}" for kind, count in self.as_dict()["pairs"].items())
-        still = f" {self.still:,} translations are below one pixel." if self.still else ""
-        return (
-            f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still} Where maps have "
-            f"nothing to do with the prediction it is {100 * CHANCE:g} % at most, and a map that tells the label "
-            "wins it: see the controls, and D."
-        )
+        words = _counted(self.still, "translation is", "translations are")
+        still = f" {words} below one pixel." if self.still else ""
+        return f"COSE ({self.definition.partition('(')[0]}) is made of these pairs: {pairs}.{still}"
 
     def as_dict(self) -> dict[str, Any]:
         """For machines; undefined numbers are None."""
         found: dict[str, Any] = {"method": self.method, "definition": self.definition, "images": len(self.images)}
-        for column, name in NAMES.items():
-            one = self.estimate(name)
+        told = {column: self.estimate(name) for column, name in NAMES.items()}
+        for column, one in (told | {"cose, correct only": self.correct_only.estimate("harmonic")}).items():
             found[column] = [None if math.isnan(value) else value for value in (one.value, one.low, one.high)]
         pairs = {f"unchanged {group}": self.count(UNCHANGED, group) for group in DATA}
         pairs |= {f"changed {group}": self.count(CHANGED, group) for group in (*DATA, *MODELS)}
         return found | {"pairs": pairs, "translations_by_0": self.still, "chance": CHANCE, "notes": self.reasons()}
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def sentences(found: Sequence[Cose]) -> list[str]:
+    """What COSE rests on, definition by definition where that differs, and what chance gives."""
+    said = list(dict.fromkeys(one.sentence() for one in {one.definition: one for one in found}.values()))
+    if said:
+        said.append(
+            f"Where maps have nothing to do with the prediction COSE is {100 * CHANCE:g} % at most, and a map that "
+            "tells the label wins it: see the controls, and D."
+        )
+    return said
+
+
+def label(column: Column, among: Sequence[Column]) -> str:
+    """What tables call a column: the metric, and what tells it from others of its metric but the mode, its stage."""
+    usual = metrics["cose"].parameters
+    several = [dict(Spec.parse(one.definition).params) for one in among if one.metric == column.metric]
+    odd = tuple(
+        (key, value)
+        for key, value in Spec.parse(column.definition).params
+        if key != "mode" and value != usual[key] and any(one.get(key) != value for one in several)
+    )
+    return str(Spec(column.metric, odd))
 
 
 def coses(rows: pa.Table, *, correct_only: bool | None = None) -> list[Cose]:
@@ -187,11 +241,15 @@ def summaries(pairs: Pairs, *, correct_only: bool | None = None) -> list[Cose]:
     for cell in pairs.cells:
         counted, known = cell.counted(correct_only), ~np.isnan(cell.value)
         place = cell.changed * len(GROUPS) + groups[cell.condition]
-        sums, counts = cell.sums(place, len(KEYS), counted & known, len(pairs.images))
-        sets = Sets(dict(zip(KEYS, sums, strict=True)), dict(zip(KEYS, counts, strict=True)))
+        sets, right = (
+            Sets(
+                *(dict(zip(KEYS, some, strict=True)) for some in cell.sums(place, len(KEYS), chosen, len(pairs.images)))
+            )
+            for chosen in (counted & known, cell.counted(True) & known)
+        )
         notes = Counter(str(note) or "undefined" for note in cell.note[counted & ~known])
         unmoving = int(still[cell.condition[counted]].sum())
-        found.append(Cose(cell.method, cell.definition, pairs.images, sets, dict(notes), unmoving))
+        found.append(Cose(cell.method, cell.definition, pairs.images, sets, right, dict(notes), unmoving, cell.flat))
     return found
 
 

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
-from saliometer.cose.operations import GEOMETRIC, OPERATIONS, PHOTOMETRIC, SIDE
+from saliometer.cose.operations import GEOMETRIC, OPERATIONS, PHOTOMETRIC, shifts
 from saliometer.registry import Spec
 
 UNCHANGED, CHANGED, CORRECT, GRAIN = "cose.unchanged", "cose.changed", "cose.correct", "cose.grain"
+FLAT = "a constant map has no grain"  # the note of such a row
 RANDOM, CHECKPOINT = "random_model", "checkpoint"
 DATA, MODELS = (GEOMETRIC, PHOTOMETRIC), (RANDOM, CHECKPOINT)
 GROUPS = (*DATA, *MODELS)
@@ -37,7 +39,7 @@ def group_of(condition: str) -> str:
 def unmoved(condition: str) -> bool:
     """Whether it is a translation too small to move a small image by a pixel."""
     params = dict(Spec.parse(condition).params)
-    return "side" in params and abs(float(params["magnitude"])) * float(params["side"]) / SIDE < 1
+    return "side" in params and not bool(shifts(torch.tensor(int(params["bin"])), int(params["side"])))
 
 
 @lru_cache(maxsize=4096)
@@ -59,6 +61,7 @@ class Cell:
     note: npt.NDArray[Any]
     right: Bools  # by image
     grain: Floats  # by image
+    flat: int  # images whose own map is constant
 
     def sums(self, place: Codes, places: int, counted: Bools, images: int) -> tuple[Floats, Floats]:
         """(places, images) twice: the sums of similarities and the numbers of pairs, of those that count."""
@@ -109,7 +112,7 @@ def pairs_of(rows: pa.Table) -> Pairs:
         found.append(
             Cell(
                 methods[method[place[0]]], definitions[definition[place[0]]], kind[pair] == 1, condition[pair],
-                sample[pair], value[pair], texts[note[pair]], right, size,
+                sample[pair], value[pair], texts[note[pair]], right, size, int((texts[note[fine]] == FLAT).sum()),
             )
         )  # fmt: skip
     return Pairs(tuple(samples[one] for one in order), tuple(conditions), tuple(found))

@@ -17,7 +17,7 @@ from saliometer.cose.grain import grain
 from saliometer.cose.operations import OPERATIONS, SMALLEST
 from saliometer.cose.pairs import data_pairs
 from saliometer.cose.scaling import family_scaled, finished, scaled
-from saliometer.cose.table import CHANGED, CORRECT, GRAIN, UNCHANGED
+from saliometer.cose.table import CHANGED, CORRECT, FLAT, GRAIN, UNCHANGED
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
 from saliometer.engine.checkpoints import Checkpoints, states
@@ -99,8 +99,11 @@ class Paired:
             right, empty = self._chunk.right.tolist(), [""] * len(samples)
             for measure in self.measures:
                 found.append(Rows(measure.definition, [CORRECT] * len(samples), empty, right, empty))
-                sizes = grain(read(own, method, measure)).tolist()
-                notes = ["a constant map has no grain" if size != size else "" for size in sizes]
+                maps_read = read(own, method, measure)
+                sizes, whole = grain(maps_read).tolist(), maps_read.flatten(1).isfinite().all(1).tolist()
+                notes = [
+                    "" if size == size else FLAT if good else "nan map" for size, good in zip(sizes, whole, strict=True)
+                ]
                 found.append(Rows(measure.definition, [GRAIN] * len(samples), empty, sizes, notes))
             return found
         finally:

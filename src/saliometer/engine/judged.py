@@ -43,9 +43,8 @@ class Judged:
         return sanity.curves(self.rows)
 
     def pair_sentences(self) -> list[str]:
-        """What COSE rests on, one for each definition; how the randomisation tests are read."""
-        said = [one.sentence() for one in {one.definition: one for one in self.coses}.values()]
-        return said + sanity.sentences(self.curves)
+        """What COSE rests on, and how the randomisation tests are read."""
+        return cose.sentences(self.coses) + sanity.sentences(self.curves)
 
     @property
     def controls(self) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saliometer import judgement, registry
+from saliometer.cose.summary import label as cose_label
 from saliometer.engine.judged import Judged
 from saliometer.engine.run import Run
 from saliometer.judgement import Column
@@ -109,6 +110,8 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
     known = column.metric in registry.metrics  # a residual is none
     kind = judgement.kind_of(column.metric)
     several = label(column.metric, column.definition) if kind == judgement.RANDOMISATION else ""
+    if kind == judgement.CHANGE:
+        several = cose_label(column, judged.columns)
     return Head(
         column.metric, column.definition, column.better, kind, judgement.is_share(column.metric),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),

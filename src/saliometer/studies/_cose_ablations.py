@@ -62,11 +62,16 @@ def left(e: Evidence, method: str) -> tuple[Estimate, Estimate, Estimate]:
 
 
 def _compared(e: Evidence, one: Trained, other: Trained, hows: tuple[str, str]) -> Iterator[Compared]:
-    """On the images that both have, which are the same."""
+    """On the images that both have: one of them may have been shown more."""
+    sides = tuple(zip((one, other), hows, strict=True))
     for method in METHODS:
-        for name in STATISTICS:
+        if not all(e.has(model, method, how) for model, how in sides):
+            continue
+        known, others = (e.cose(model, method, how).images for model, how in sides)
+        shared = [image for image in known if image in set(others)]
+        for name in STATISTICS if shared else ():
             try:
-                first, second = (e.of(name, m, method, how) for m, how in zip((one, other), hows, strict=True))
+                first, second = (e.of(name, model, method, how, shared) for model, how in sides)
             except MissingError:
                 continue
             yield Compared(

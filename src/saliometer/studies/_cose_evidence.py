@@ -1,7 +1,7 @@
 """The rows of COSE's study by model and method: what every statistic is, with its bootstrap draws over images."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -139,9 +139,11 @@ class Evidence:
             raise MissingError(f"there is no COSE ({how}) of {method} on {model.label}, {model.data}")
         return found
 
-    def of(self, name: str, model: Trained, method: str, how: str = "") -> Draws:
-        """A statistic in percent, first as it is, then resampled; `name` as in cose.summary.Sets."""
+    def of(self, name: str, model: Trained, method: str, how: str = "", images: Sequence[str] = ()) -> Draws:
+        """A statistic in percent, first as it is, then resampled; `name` as in cose.summary.Sets, `images` or all."""
         found = self.cose(model, method, how)
+        if images and tuple(images) != found.images:
+            found = self.only(found, images)
         values = 100 * np.concatenate(([found.value(name)], getattr(found.resampled, name)))
         if np.isnan(values[0]):
             why = "; ".join(found.reasons()) or "undefined"
@@ -214,10 +216,11 @@ class Evidence:
         if missing := set(images) - set(found.images):
             raise MissingError(f"{found.method} was not run on {len(missing)} of the images")
         places = [found.images.index(image) for image in images]
-        sums, counts = (
-            {key: values[places] for key, values in some.items()} for some in (found.each.sums, found.each.counts)
+        each, right = (
+            Sets(*({key: values[places] for key, values in held.items()} for held in (some.sums, some.counts)))
+            for some in (found.each, found.right)
         )
-        return Cose(found.method, found.definition, tuple(images), Sets(sums, counts), found.undefined, found.still)
+        return replace(found, images=tuple(images), each=each, right=right)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def by_magnitude(self, kinds: tuple[str, ...], low: int, high: int) -> dict[str, Draws]:

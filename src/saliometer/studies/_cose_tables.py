@@ -117,6 +117,8 @@ def _parts(e: Evidence) -> str:
             if e.has(model, method):
                 found = e.cose(model, method)
                 cells = [shown(e.estimate(name, [model], method)) for name in PARTS]
+                right = found.correct_only.estimate("harmonic")
+                cells.append(shown(Estimate(*(100 * one for one in (right.value, right.low, right.high)))))
                 kept, *moved = (
                     found.count(UNCHANGED, *DATA), found.count(CHANGED, *DATA), found.count(CHANGED, *MODELS)
                 )  # fmt: skip
@@ -124,7 +126,16 @@ def _parts(e: Evidence) -> str:
                 rows.append([model.of, model.label, method, *cells, *numbers])
     if not rows:
         raise MissingError("no model was run")
-    head = ("data", "model", "method", *PARTS.values(), "unchanged", "changed, data + model", "images")
+    head = (
+        "data",
+        "model",
+        "method",
+        *PARTS.values(),
+        "COSE, correct only",
+        "unchanged",
+        "changed, data + model",
+        "images",
+    )
     return grid(head, rows, 3)
 
 

@@ -22,6 +22,7 @@ STYLE = """
 .cose-maps th.left { text-align: left; max-width: 11rem; padding-right: 0.5rem; vertical-align: middle; }
 .cose-maps i { display: block; width: 72px; height: 72px; margin: 0 auto 2px; background: center / 100% 100%; }
 .cose-maps i img { display: block; width: 100%; height: 100%; image-rendering: auto; }
+.cose-maps thead th.left { max-width: none; white-space: nowrap; }
 .cose-maps td.gap { width: 14px; }
 .cose-maps small { font-size: 0.68rem; line-height: 1.2; }
 .cose-maps .moved { color: var(--fail); font-weight: 600; }

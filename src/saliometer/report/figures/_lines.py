@@ -21,11 +21,20 @@ class Line:
     colour: str = ""  # one of INKS in turn, unless given
 
 
-def chart(lines: Sequence[Line], across: str, up: str, told: str, *, title: str = "", lowest: int = 0) -> Chart:
-    """`across` and `up` name the axes; `up` starts at `lowest`."""
+def chart(
+    lines: Sequence[Line],
+    across: str,
+    up: str,
+    told: str,
+    *,
+    title: str = "",
+    lowest: int = 0,
+    ends: Sequence[float] = (),
+) -> Chart:
+    """`across` and `up` name the axes; `up` starts at `lowest`, `across` takes in both `ends`."""
     entries = [*(line.name for line in lines), *[PAPER] * any(line.paper for line in lines)]
     tops = {narrow: 14 + LINE * lines_of(entries, 300 if narrow else 1000) for narrow in (False, True)}
-    numbers = [x for line in lines for x in line.points]
+    numbers = [*ends, *(x for line in lines for x in line.points)]
     whole = {"minInterval": 1} if all(float(x).is_integer() for x in numbers) else {}
     option = {
         "tooltip": {"trigger": "item", "formatter": "{a}: {c}"},

@@ -1,6 +1,6 @@
 """Charts of the ten-methods study: a panel for each metric, methods down the side, ours beside the paper's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,11 +76,13 @@ def chart(
 ) -> Chart:
     """A panel for each metric, `across` in a row; `lanes` by condition, all axes within `bounds` where given.
 
-    `edges` are the room for names at the side, in percent, on a page and on a phone.
+    Controls that are not among `methods` stand below them, in grey. `edges` are the room for names at the side, in
+    percent, on a page and on a phone.
     """
-    shown = [*methods, *(control for control in CONTROLS if any(value.method == control for value in values))]
+    grey = {value.method for value in values if value.method in CONTROLS and value.method not in methods}
+    shown = [*methods, *(control for control in CONTROLS if control in grey)]
     metrics = list(dict.fromkeys(value.metric for value in values))
-    side, legend = _Side(shown, list(lanes)), _legend(values, lanes)
+    side, legend = _Side(shown, list(lanes)), _legend(values, lanes, grey)
     wide = _layout(len(metrics), across, side.height, bool(legend), (edges[0], 12))
     narrow = _layout(len(metrics), 2, side.height, bool(legend), (edges[1], 11))
     option: dict[str, Any] = {
@@ -92,7 +94,7 @@ def chart(
         "series": [
             one
             for place, metric in enumerate(metrics)
-            for one in _series([v for v in values if v.metric == metric], place, side, lanes, bounds)
+            for one in _series([v for v in values if v.metric == metric], place, side, lanes, grey, bounds)
         ],
         "media": [{"query": {"maxWidth": NARROW}, "option": narrow}, {"option": wide}],
     }
@@ -156,24 +158,25 @@ def _scale(metric: str, place: int, bounds: tuple[float, float] | None) -> dict[
     }  # fmt: skip
 
 
-def _legend(values: Sequence["Value"], lanes: Mapping[str, Lane]) -> list[dict[str, Any]]:
+def _legend(values: Sequence["Value"], lanes: Mapping[str, Lane], grey: Collection[str]) -> list[dict[str, Any]]:
     there = {value.condition for value in values}
     names = [{"name": lane.name, "icon": "circle"} for condition, lane in lanes.items() if condition in there]
     names += [{"name": "paper", "icon": "diamond"}] if any(value.paper is not None for value in values) else []
-    names += [{"name": "control", "icon": "circle"}] if any(value.method in CONTROLS for value in values) else []
+    names += [{"name": "control", "icon": "circle"}] if grey else []
     return names if len(names) > 1 else []
 
 
 def _series(
-    values: Sequence["Value"], place: int, side: _Side, lanes: Mapping[str, Lane], bounds: tuple[float, float] | None
-) -> list[dict[str, Any]]:
+    values: Sequence["Value"], place: int, side: _Side, lanes: Mapping[str, Lane], grey: Collection[str],
+    bounds: tuple[float, float] | None,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Of one panel: dots and intervals of every lane and of the controls, then the paper's diamonds."""
     axes = {"xAxisIndex": place, "yAxisIndex": place}
     groups = [
-        (lane, [v for v in values if v.condition == condition and v.method not in CONTROLS])
+        (lane, [v for v in values if v.condition == condition and v.method not in grey])
         for condition, lane in lanes.items()
     ]
-    groups.append((Lane("control", "@control"), [v for v in values if v.method in CONTROLS]))
+    groups.append((Lane("control", "@control"), [v for v in values if v.method in grey]))
     found: list[dict[str, Any]] = []
     for lane, some in groups:
         if some:

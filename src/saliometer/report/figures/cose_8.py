@@ -2,6 +2,7 @@
 
 import math
 
+from saliometer.cose.operations import BINS
 from saliometer.report.figures import Drawing, figure
 from saliometer.report.figures._lines import Line, chart
 from saliometer.studies._cose_study import Study
@@ -11,8 +12,8 @@ LINES = {"consistency": "@primary", "sensitivity": "@secondary", "harmonic": "@i
 NOTE = (
     "Means over models and methods of data pairs by the size of the operation: bin 1 is the smallest, 30 the largest "
     "of either sign; only the seven operations that have a size. Mode published. A plain edge detector shows the "
-    "same fall with photometric size: much of it is the operations' own doing. Where few predictions change, "
-    "sensitivity rests on few pairs."
+    "same fall with photometric size: much of it is the operations' own doing. Each line is of the models and methods "
+    "that have a value in a bin: where few predictions change, sensitivity and COSE rest on few of them."
 )
 
 
@@ -27,7 +28,6 @@ def cose_8(study: Study) -> Drawing | None:
                 lines.append(Line("COSE" if name == "harmonic" else name, points, colour=LINES[name]))
         if lines:
             title = f"{word.capitalize()} operations"
-            charts.append(
-                chart(lines, "bin", "percent", f"Consistency, sensitivity and COSE by bin, {word}", title=title)
-            )
+            label = f"Consistency, sensitivity and COSE by bin, {word}"
+            charts.append(chart(lines, "bin", "percent", label, title=title, ends=(1, BINS)))
     return Drawing(NOTE, charts) if charts else None

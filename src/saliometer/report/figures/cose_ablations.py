@@ -27,8 +27,9 @@ def cose_frozen(study: Study) -> Drawing | None:
         return None
     note = (
         "The same network, first weights and images, with only the head trained and with everything trained. With a "
-        "frozen backbone the checkpoints differ in their heads alone, so that other models move maps less; the paper "
-        "froze four of its five data sets. Percent, mode default, 95 % intervals over images."
+        "frozen backbone the checkpoints differ in their heads alone (and running statistics), and s-model is what "
+        "that moves; the paper froze it for four of its five data sets. Percent, mode default, 95 % intervals over "
+        "images."
     )
     methods = [m for m in METHODS if any(one.method == m for one in found)]
     charts = []

@@ -11,7 +11,7 @@ NOTE = (
     "Maps that explain nothing, on the same pairs, mean over models with 95 % intervals over images, beside the best "
     "and the worst method. Fresh ones are drawn anew for every image: chance, which cannot pass 50. A map that "
     "writes down the predicted label wins: label_level, a grey level for each class, and parity_edge, edges turned "
-    "light for dark for odd classes. The highest cell of the paper's table is {highest}. s model is the sensitivity "
+    "light for dark for odd classes. The highest cell of the paper's table is {highest}. s-model is the sensitivity "
     "to other models alone: exactly 0 for what never looks at the model or its label."
 )
 
@@ -36,5 +36,5 @@ def cose_controls(study: Study) -> Drawing | None:
         MODES[1]: _zhang.Lane(f"{MODES[1]} (R = 1)", "@own"),
     }
     label = f"COSE of {len(CONTROLS)} controls beside the best and the worst method"
-    chart = _zhang.chart([one for one in found if one], names, lanes, label=label, across=2)
+    chart = _zhang.chart([one for one in found if one], names, lanes, label=label, across=2, edges=(13, 34))
     return _zhang.drawing("cose_controls", NOTE.format(highest=max(table().values())), [chart])

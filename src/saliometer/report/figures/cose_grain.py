@@ -1,5 +1,7 @@
 """Better COSE, or smoother maps: methods beside noise as fine as their maps."""
 
+from collections.abc import Iterable
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -94,17 +96,21 @@ def _cose(e: Evidence, model: Any, name: str) -> float:
         return 0.0  # so fine that its consistency is not above 0
 
 
+def _inks(groups: Iterable[list[Beside]]) -> list[str]:
+    """The first of a family has the family's own, as above; the others what is left."""
+    own, rest, found = dict(INKS), cycle([ink for ink in MORE_INKS if ink not in INKS.values()]), []
+    for some in groups:
+        found.append(own.pop(some[0].model.family, "") or next(rest))
+    return found
+
+
 def _excess(found: list[Beside]) -> Chart:
     """COSE less that of the noise, by method and model; by family where models are many."""
     groups: dict[str, list[Beside]] = {}
     several = len({(one.model.data, one.model.label) for one in found}) > MANY
     for one in found:
         groups.setdefault(one.model.family if several else f"{one.model.of}, {one.model.label}", []).append(one)
-    inks = {name: some[0].model.family for name, some in groups.items()}
-    lanes = {
-        name: _zhang.Lane(name, INKS.get(inks[name], "@control") if several else MORE_INKS[place % len(MORE_INKS)])
-        for place, name in enumerate(groups)
-    }
+    lanes = {name: _zhang.Lane(name, ink) for name, ink in zip(groups, _inks(groups.values()), strict=True)}
     values = []
     for name, some in groups.items():
         for method in dict.fromkeys(one.method for one in some):
