@@ -107,6 +107,7 @@ def audit(
     one_of("target", target, TARGETS)
     for word in normalisations:
         one_of("normalisation", word, NORMALISATIONS)
+    devices.check_batch(batch_size)
     place = devices.find(device)
     loaded = model_given(model, weights, mean, std, size, output, resize, classes)
     facts = loaded.facts
