@@ -275,6 +275,12 @@ def test_pictures_that_were_left_out_are_named_and_the_rest_counted(tmp_path):
     assert said.endswith("9.jpg (the file is empty); and 2 more")
 
 
+def test_one_metric_and_one_normalisation_need_no_list(tmp_path):
+    given = {"methods": "gradient", "metrics": "sparseness", "normalisations": "signed_max_minmax"}
+    found = saliometer.audit(network(), noise(2), out=tmp_path, **given)
+    assert {row["metric"] for row in measured(found)} >= {"sparseness"}
+
+
 def test_maps_that_are_nan_are_undefined_and_said(tmp_path):
     def nowhere(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
         maps = images[:, 0].clone()
@@ -391,6 +397,7 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"images": noise()[:0]}, r"N of 1 or more"),
         ({"images": (noise() * 255).byte()}, "torch.uint8 came, wanted a floating point tensor"),
         ({"images": noise().tolist()}, "the DataLoader gave a batch of list: wanted a tensor of images"),
+        ({"images": None}, "images are of type NoneType: wanted a tensor"),
         ({"images": "nowhere"}, "nothing says how the model takes pictures: give size, mean and std"),
         ({"images": torch.rand(2, 3, 5, 5)}, "does not take images of shape"),
         ({"model": network().train()}, r"train mode.*: call model.eval\(\) first"),
