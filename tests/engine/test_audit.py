@@ -413,6 +413,7 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"mean": (0.5, 0.5)}, r"mean is \(0.5, 0.5\): wanted one number or 3, as the images have channels"),
         ({"std": 0.0}, r"std is \(0.0,\): wanted one number or 3, as the images have channels, above 0"),
         ({"limit": -1}, "limit is -1: wanted 1 or more, or 0 for all"),
+        ({"methods": ["mine.py"]}, "method 'mine.py' is a file: wanted file.py:name"),
         ({"batch_size": -1}, "batch size is -1: wanted 1 or more, or 0 to find it"),
     ],
 )
