@@ -141,9 +141,9 @@ def test_rows_answers_sql_writes_csv_and_prints_json(run: Path, tmp_path: Path) 
     query = "select method, count(*) as n from rows where metric = 'pafl' group by all order by method"
     found = json.loads(call("rows", run, "--sql", query, "--json").stdout)
     assert found[0] == {"method": "centre", "n": 12}
-    result = call("rows", run, "--csv", tmp_path / "all.csv")
+    result = call("rows", run, "--csv", tmp_path / "new" / "all.csv")
     assert "Wrote 672 rows" in result.stdout  # 12 samples x 6 methods x 8 metrics
-    assert len((tmp_path / "all.csv").read_text().splitlines()) == 673
+    assert len((tmp_path / "new" / "all.csv").read_text().splitlines()) == 673
     assert len(json.loads(call("rows", run, "--limit", "3", "--json").stdout)) == 3
 
 
@@ -159,6 +159,9 @@ def test_a_wrong_query_says_what_is_wrong(run: Path) -> None:
     assert result.exit_code == 2
     assert "Error: --sql:" in result.stderr
     assert "metod" in result.stderr
+    result = call("rows", run, "--limit", "-1")
+    assert result.exit_code == 2
+    assert "Error: --limit -1: wanted 1 or more, or 0 for all" in result.stderr
 
 
 def test_report_is_written_again_from_the_folder_alone(run: Path, tmp_path: Path) -> None:

@@ -208,6 +208,16 @@ def test_pictures_beside_folders_of_pictures_are_refused(tmp_path):
         read_images(tmp_path)
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_pictures_deeper_than_a_folder_for_each_class_are_not_left_out_in_silence(tmp_path, beside):
+    put(tmp_path / "cat/tabby/a.png")
+    put(tmp_path / ".cache/dog/b.png")
+    if beside:
+        put(tmp_path / "dog/b.png")
+    with pytest.raises(ValueError, match=r"more than one folder deep in .* \(cat/tabby\): wanted them in the folder"):
+        read_images(tmp_path)
+
+
 def test_a_limit_is_spread_over_the_classes(tmp_path):
     for label in ("cat", "dog", "eel"):
         for i in range(4):

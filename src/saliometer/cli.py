@@ -811,6 +811,7 @@ def rows(
     if csv:
         from pyarrow.csv import write_csv
 
+        csv.parent.mkdir(parents=True, exist_ok=True)
         write_csv(found, csv)
         print(f"Wrote {found.num_rows} rows to {csv}.")
     elif as_json:

@@ -202,6 +202,8 @@ def query(rows: pa.Table, sql: str | None, limit: int) -> pa.Table:
     """A query over `rows` with DuckDB; all of them without one."""
     import duckdb
 
+    if limit < 0:
+        raise ValueError(f"--limit {limit}: wanted 1 or more, or 0 for all")
     defined = pc.if_else(pc.is_nan(rows["value"]), pa.scalar(None, pa.float64()), rows["value"])
     rows = rows.set_column(rows.column_names.index("value"), "value", defined)  # SQL has a word for undefined: null
     with duckdb.connect() as connection:

@@ -248,6 +248,39 @@ def test_a_method_that_fails_leaves_the_others_and_is_tried_again(tmp_path):
         assert found.methods == ["gradient"]
 
 
+class Detached(nn.Module):
+    """A network whose scores no gradient leads back from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = network()
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.net(images).detach()
+
+
+def test_where_no_gradient_can_be_taken_the_methods_that_want_none_are_judged(tmp_path):
+    asked = {"methods": ["gradient", "rise(masks=8)"], "metrics": ["sparseness"]}
+    found = saliometer.audit(Detached().eval(), noise(2), out=tmp_path, **asked)
+    assert list(found.failed) == ["gradient"]
+    assert "no gradient reaches the images from the score" in found.failed["gradient"]
+    assert all(math.isfinite(value) for value in values(found, "sparseness", "rise(masks=8)"))
+
+
+def test_pictures_that_were_left_out_are_named_and_the_rest_counted(tmp_path):
+    found = saliometer.audit(network(), noise(2), methods=["gradient"], metrics=["sparseness"], out=tmp_path)
+    found.run.manifest["skipped"] = {f"{number}.jpg": "the file is empty" for number in range(12)}
+    (said,) = found.problems()
+    assert said.startswith("12 images could not be read and were left out: 0.jpg (the file is empty); 1.jpg")
+    assert said.endswith("9.jpg (the file is empty); and 2 more")
+
+
+def test_one_metric_and_one_normalisation_need_no_list(tmp_path):
+    given = {"methods": "gradient", "metrics": "sparseness", "normalisations": "signed_max_minmax"}
+    found = saliometer.audit(network(), noise(2), out=tmp_path, **given)
+    assert {row["metric"] for row in measured(found)} >= {"sparseness"}
+
+
 def test_maps_that_are_nan_are_undefined_and_said(tmp_path):
     def nowhere(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
         maps = images[:, 0].clone()
@@ -364,6 +397,7 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"images": noise()[:0]}, r"N of 1 or more"),
         ({"images": (noise() * 255).byte()}, "torch.uint8 came, wanted a floating point tensor"),
         ({"images": noise().tolist()}, "the DataLoader gave a batch of list: wanted a tensor of images"),
+        ({"images": None}, "images are of type NoneType: wanted a tensor"),
         ({"images": "nowhere"}, "nothing says how the model takes pictures: give size, mean and std"),
         ({"images": torch.rand(2, 3, 5, 5)}, "does not take images of shape"),
         ({"model": network().train()}, r"train mode.*: call model.eval\(\) first"),
@@ -379,6 +413,8 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"mean": (0.5, 0.5)}, r"mean is \(0.5, 0.5\): wanted one number or 3, as the images have channels"),
         ({"std": 0.0}, r"std is \(0.0,\): wanted one number or 3, as the images have channels, above 0"),
         ({"limit": -1}, "limit is -1: wanted 1 or more, or 0 for all"),
+        ({"methods": ["mine.py"]}, "method 'mine.py' is a file: wanted file.py:name"),
+        ({"batch_size": -1}, "batch size is -1: wanted 1 or more, or 0 to find it"),
     ],
 )
 def test_bad_input_is_refused_in_words_and_nothing_is_written(tmp_path, change, message):

@@ -31,7 +31,7 @@ def refused(
     [
         (IMAGES[0], "images have shape (3, 8, 8), torch.float32: wanted finite floating point numbers of shape (N, C,"),
         (IMAGES[:0], "images have shape (0, 3, 8, 8), torch.float32: wanted finite floating point numbers"),
-        (IMAGES * NAN, "wanted finite floating point numbers"),
+        (IMAGES * NAN, "images hold NaN or infinity: wanted finite floating point numbers"),
         (IMAGES / 0, "wanted finite floating point numbers"),
         ((255 * IMAGES).to(torch.uint8), "torch.uint8: wanted finite floating point numbers"),
         (IMAGES > 0, "torch.bool: wanted finite floating point numbers"),
@@ -99,9 +99,9 @@ def asserts(net: nn.Module, images: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("forward", "words"),
     [
-        (lambda net, x: (x, x), "model 'Broken' gave tuple for one image, wanted logits of shape (1, classes)"),
-        (lambda net, x: {"logits": x}, "model 'Broken' gave dict for one image"),
-        (lambda net, x: x, "model 'Broken' gave (1, 3, 8, 8) for one image, wanted logits of shape (1, classes)"),
+        (lambda net, x: (x, x), "gave tuple((1, 3, 8, 8), (1, 3, 8, 8)) for one image, wanted logits of shape"),
+        (lambda net, x: {"logits": x}, "gave dict(logits: (1, 3, 8, 8)) for one image"),
+        (lambda net, x: x, "gave (1, 3, 8, 8) for one image, wanted logits of shape (1, classes): wrap it"),
         (lambda net, x: x.mean((1, 2, 3)), "model 'Broken' gave (1,) for one image"),
         (lambda net, x: x.flatten(1)[:, :3].sum(0, keepdim=True).expand(5, 3), "gave (5, 3) for one image"),
         (lambda net, x: x["a"], "does not run on images of shape (3, 8, 8)"),

@@ -130,6 +130,8 @@ def test_another_request_needs_another_folder(found):
 def test_one_image_a_bucket_is_too_few(tmp_path):
     with pytest.raises(ValueError, match="per-bucket is 1: wanted 2 or more"):
         identify(per_bucket=1, out=tmp_path / "run")
+    with pytest.raises(ValueError, match="batch size is -1: wanted 1 or more"):
+        identify(batch_size=-1, out=tmp_path / "run")
 
 
 def test_a_method_that_fails_is_told_and_the_rest_goes_on(tmp_path):

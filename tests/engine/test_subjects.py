@@ -195,6 +195,7 @@ WRONG_NAMES = {
     "textbox:simple-fr(a=1)": (ValueError, "no parameters"),
     "efficientnet_lite0(a=1)": (ValueError, "no parameters"),
     "no.such.module:build": (ValueError, r"model '.*' does not import \(ModuleNotFoundError"),
+    "net.py": (ValueError, "model 'net.py' is a file: wanted file.py:name"),
     "absent.py:build": (ValueError, "no file 'absent.py'"),
 }
 

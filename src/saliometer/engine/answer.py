@@ -172,7 +172,7 @@ class Answers:
                     images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
                     logits = self._checked(tail(images, rows), len(images))
                     score = self._surrogate(logits, self._filled_up(wanted[rows]).clone(), question.of)
-                    return (self._reached(*torch.autograd.grad(score, [images], allow_unused=True)).contiguous(),)
+                    return (self._reached(*_slopes(score, [images])).contiguous(),)
 
             (slopes,) = self._in_parts(run, packed, lightness)
             for k, part in zip(ks, slopes.unflatten(0, (len(ks), -1)), strict=True):  # in order, whatever the packing
@@ -271,7 +271,7 @@ class Answers:
                     heard[""] = images.requires_grad_()
                 logits = self._checked(self.model.logits(images), len(images))
                 score = logits.gather(1, self._filled_up(targets[rows]).clone()[:, None]).sum()
-                slopes = torch.autograd.grad(score, list(heard.values()), allow_unused=True) if heard else ()
+                slopes = _slopes(score, list(heard.values())) if heard else ()
             pairs = {
                 name: torch.stack((value.detach(), slope)).contiguous()
                 for (name, value), slope in zip(heard.items(), slopes, strict=True)
@@ -335,6 +335,13 @@ class Answers:
         if self.columns and logits.shape[1] != self.columns:
             raise ValueError(f"model '{self.model.name}' gave {logits.shape[1]} classes, and {self.columns} before")
         return logits
+
+
+def _slopes(score: Tensor, places: list[Tensor]) -> tuple[Tensor | None, ...]:
+    """The score's gradient at each place; None where no way leads back to it, also where none leads anywhere."""
+    if not score.requires_grad:
+        return (None,) * len(places)
+    return torch.autograd.grad(score, places, allow_unused=True)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -61,12 +61,12 @@ def audit(
     labels: Tensor | Sequence[int] | Path | str | None = None,
     *,
     methods: Asked | Sequence[Asked] | Mapping[str, OwnMethod] = (),
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     target: str = "predicted",
     full: bool = False,
     preset: str = "",
     controls: bool = True,
-    normalisations: Sequence[str] = ("abs_max_minmax",),
+    normalisations: str | Sequence[str] = ("abs_max_minmax",),
     constant: str = "invalid",
     maps: Mapping[str, Path | str] | None = None,
     masks: Tensor | Path | str | None = None,
@@ -105,8 +105,10 @@ def audit(
     along. The same call with the same `out` goes on where it was.
     """
     one_of("target", target, TARGETS)
+    metrics, normalisations = ((one,) if isinstance(one, str) else one for one in (metrics, normalisations))
     for word in normalisations:
         one_of("normalisation", word, NORMALISATIONS)
+    devices.check_batch(batch_size)
     place = devices.find(device)
     loaded = model_given(model, weights, mean, std, size, output, resize, classes)
     facts = loaded.facts

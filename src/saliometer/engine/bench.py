@@ -132,8 +132,7 @@ def bench(
         Condition(background, arch, robust), tuple(model_seeds), task,
     )  # fmt: skip
     given = [Given.read(free(name), Path(path), request) for name, path in (maps or {}).items()]
-    if batch_size < 0:
-        raise ValueError(f"batch size is {batch_size}: wanted 1 or more, or 0 to find it")
+    devices.check_batch(batch_size)
     asked = list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods)
     chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     clash = {one.label for one in given} & {method.label for method in chosen}

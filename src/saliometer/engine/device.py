@@ -33,6 +33,11 @@ def find(name: str) -> torch.device:
     return torch.device(name)
 
 
+def check_batch(size: int) -> None:
+    if size < 0:
+        raise ValueError(f"batch size is {size}: wanted 1 or more, or 0 to find it")
+
+
 def memory_format(device: torch.device) -> torch.memory_format:
     """Channels last is 1.2 to 1.8 times as fast on the CPU and slower on an H200 in float32 (docs/speed.md)."""
     return torch.channels_last if device.type == "cpu" else torch.contiguous_format

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
+from saliometer.engine.checked import shown
 from saliometer.engine.known import Known
 from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
@@ -108,7 +109,7 @@ class _Edges:
         """Both edges are NaN if any value is."""
         for name, later in self.look().items():
             if not all(map(math.isfinite, later.read())):
-                raise _unwanted(name, self.given[name])
+                raise ValueError(f"{name} hold NaN or infinity: wanted finite floating point numbers")
 
     def check_targets(self, model: Model, classes: int) -> None:
         low, high = self.look()["targets"].read() if "targets" in self.given else (0, 0)
@@ -210,8 +211,10 @@ def _classes(model: Model, images: Tensor) -> int:
             f"model '{model.name}' overwrites the images it is given: let its first operation make new ones"
         )
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
-        came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"model '{model.name}' gave {came} for one image, wanted logits of shape (1, classes)")
+        raise ValueError(
+            f"model '{model.name}' gave {shown(logits)} for one image, wanted logits of shape (1, classes): "
+            "wrap it in a module that returns those alone"
+        )
     if not bool(logits.isfinite().all()):
         values = [*model.net.named_parameters(), *model.net.named_buffers()]
         bad = [name for name, value in values if value.is_floating_point() and not value.isfinite().all()]

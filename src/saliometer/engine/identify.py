@@ -119,6 +119,7 @@ def identify(
     other, or of each of `model_seeds`. The same call with the same `out` goes on where it was.
     """
     asking = Asking(per_bucket, seed)
+    devices.check_batch(batch_size)
     asked = list(methods.items()) if isinstance(methods, Mapping) else listed_methods(methods)
     chosen = resolve([*(presets.preset(preset) if preset else []), *asked])
     place, shelf = devices.find(device), Path(models) if models else shipped.FOLDER

@@ -14,6 +14,8 @@ from saliometer.engine.run import Run
 from saliometer.judgement import Column
 from saliometer.sanity import summary as sanity
 
+NAMED = 10  # pictures that could not be read, in a warning
+
 
 @dataclass(repr=False)
 class Judged:
@@ -65,8 +67,9 @@ class Judged:
         said = []
         skipped: dict[str, str] = self.run.manifest.get("skipped", {})
         if skipped:
-            some = "; ".join(f"{name} ({why})" for name, why in list(skipped.items())[:3])
-            said.append(f"{len(skipped)} images could not be read and were left out: {some}")
+            named = "; ".join(f"{name} ({why})" for name, why in list(skipped.items())[:NAMED])
+            more = f"; and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
+            said.append(f"{len(skipped)} images could not be read and were left out: {named}{more}")
         for column in self.columns:
             for method in column.methods:
                 if judgement.kind_of(column.metric) == judgement.RANDOMISATION:

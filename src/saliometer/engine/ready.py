@@ -106,6 +106,10 @@ def source_given(
         chosen = slice(limit or None)
         cut = None if masks is None else masks[chosen]
         return of_tensors(images[chosen], None if given is None else given[chosen], cut, name or "images")
+    if not isinstance(images, Iterable):
+        raise ValueError(
+            f"images are of type {type(images).__name__}: wanted a tensor (N, C, H, W), a DataLoader or a place"
+        )
     if labels is not None or masks is not None:
         raise ValueError("labels and masks go with a tensor of images; a DataLoader's batches hold their own labels")
     return of_batches(images, limit)

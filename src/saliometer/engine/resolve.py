@@ -45,6 +45,8 @@ def one_method(asked: Asked | tuple[str, own.OwnMethod]) -> Method:
     spec = Spec.parse(asked)
     if own.is_own(spec.name):
         return _own(own.load(spec.name), spec)
+    if spec.name.endswith(".py"):
+        raise ValueError(f"method '{spec.name}' is a file: wanted file.py:name, a callable in it")
     entry = registry.methods[spec.name]
     spec.check("method", entry)
     return Method(str(spec), entry, spec, key(str(spec)))

@@ -90,6 +90,8 @@ def _found(spec: Spec, file: Path | None, classes: int) -> Found:
     if spec.name in zoo.torchvision_names():
         return zoo.from_torchvision(spec, file, classes)
     module, _, name = spec.name.rpartition(".")
+    if name == "py":
+        raise ValueError(f"model '{spec}' is a file: wanted file.py:name, a network or what builds one")
     if module and _importable(module):
         return _own(Spec(f"{module}:{name}", spec.params), file, classes)
     return zoo.from_timm(spec, file, classes)

@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 import re
+import warnings
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +68,9 @@ def _another_format(path: Path, start: bytes) -> str:
 
 def _unpickled(path: Path) -> Any:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other pickles than torch.save's, which are refused in words
+            return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         culprit = re.search(r"GLOBAL ([\w.]+)", str(error))
         with path.open("rb") as file:

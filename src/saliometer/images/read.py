@@ -80,6 +80,13 @@ def _folder(folder: Path) -> tuple[list[Item], tuple[str, ...]]:
         raise ValueError(
             f"pictures lie in '{folder}' and in its folders ({first_names(list(below))}): wanted one or the other"
         )
+    deep = (one.parent for one in folder.glob("*/*/**/*") if _deep(one, folder))
+    deeper = sorted({one.relative_to(folder).as_posix() for one in deep})
+    if deeper and not here:
+        raise ValueError(
+            f"pictures lie more than one folder deep in '{folder}' ({first_names(deeper)}): wanted them in the folder "
+            "itself, or in one folder for each class"
+        )
     if not here and not below:
         raise ValueError(f"no pictures in '{folder}': wanted files such as .jpg or .png, or a folder of them per class")
     if here:
@@ -96,6 +103,11 @@ def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(one for one in folder.iterdir() if one.is_file() and _shown(one) and one.suffix.lower() in SUFFIXES)
+
+
+def _deep(path: Path, folder: Path) -> bool:
+    """A picture in none but shown folders."""
+    return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _shown(path: Path) -> bool:
