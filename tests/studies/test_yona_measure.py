@@ -88,6 +88,7 @@ def test_perfect_maps_have_an_energy_of_one_and_dissociate_fully():
         assert found[setting, who, "E.p", *which] == pytest.approx(1 / 10)  # 20 splits, 2 of them this one
         assert found[setting, who, "focus", "", "mask", ""] == pytest.approx(1.0)
         assert found[setting, "", "DD", "", "mask", ""] == pytest.approx(1.0)
+        assert found[setting, f"{who}(seed=0)", "coverage", "", "mask", ""] == pytest.approx(1.0)  # where a shape is
         other = {"t1": "t2", "t2": "t1"}[who]
         assert found[setting, other, "focus", "", "mask", ""] == pytest.approx(0.0, abs=1e-6)
     weights = "posterior(t1=0.5,t2=0.5)"
