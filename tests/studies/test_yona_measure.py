@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure
-from saliometer.studies._yona_classical import Extent, _curves, complexity_gain
+from saliometer.studies._yona_classical import Extent, _curves, _Seen, _Shaken, complexity_gain
 from saliometer.studies._yona_maps import controlled, explained, in_turn, predicted
 from saliometer.studies._yona_measure import divides, local_spearman, measured
 from saliometer.studies._yona_rows import Rows
@@ -203,7 +203,26 @@ def test_curves_leave_the_model_as_it_was_and_place_the_controls():
     assert found["gradient"][(*which, states[1])] == found["gradient"][(*which, states[3])]  # all layers, either way
     smooth = [key for key in found["gradient"] if key[3] == "smooth"]
     assert {key[5].partition("(")[0] for key in smooth} == {"bottom_up"}
+    for key in smooth:
+        assert found["edge"][key] == pytest.approx(1.0)
+        assert abs(found["fresh_noise"][key]) < 0.05
     assert ("shape", "t1(seed=0)", "efficient", "", "", "") in found["gradient"]
+
+
+def test_noisy_copies_explain_what_the_image_itself_is_taken_for(monkeypatch):
+    one, batch = models(1, 10, 4)[0], scene().samples["t1"].batch[:12]
+    explained: list[Tensor] = []
+
+    def seen(methods, answers, some):
+        explained.append(some.targets)
+        return {}
+
+    monkeypatch.setattr("saliometer.studies._yona_classical.attributions", seen)
+    shaken = _Shaken(_Seen(one, batch, ["gradient"], "t1(seed=0)", CPU), 5, 0)
+    shaken.maps("")
+    own = one.net(batch.images).argmax(1)
+    assert not torch.equal(one.net(shaken.batch.images).argmax(1), own.repeat(5))  # some copies are taken for others
+    torch.testing.assert_close(explained[0], own.repeat(5))
 
 
 def test_the_head_of_a_random_model_goes_without_saying():
