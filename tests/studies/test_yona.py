@@ -98,7 +98,10 @@ def test_every_claim_is_judged_or_open_with_a_reason(study):
 
 def test_untrained_networks_miss_their_gates_and_every_verdict_is_undecided(study):
     e = study.evidence
-    assert set(e.gates) == {"t", "half", "t1", "t2", "pairs", "pairs2"}
+    assert set(e.gates) == {"t", "half", "labels", "t1", "t2", "pairs", "pairs2"}
+    (by_heart,) = (line for line in study.missed() if line.startswith("labels"))
+    assert "training accuracy" in by_heart
+    assert "verdict" not in by_heart  # labels in disorder are no task
     assert any(line.startswith("t2: accuracy") for line in study.missed())
     assert {e.verdict("t2", method).word for method in (*e.methods, *e.controls)} == {"undecided"}
     assert e.methods == list(LABELS)

@@ -16,7 +16,7 @@ from saliometer.engine.run import key
 from saliometer.files import put
 from saliometer.registry import Spec
 from saliometer.sanity.effect import posterior
-from saliometer.sanity.gates import Gate
+from saliometer.sanity.gates import Gate, memory_gate
 from saliometer.studies._yona_evidence import TASKS
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
 from saliometer.tasks import half_digits, pairs, shape_digits
@@ -93,6 +93,7 @@ def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
     natural, half = (casting.labelling(task, source) for task in ("t", "half"))
     models = {"t": casting.trained("t", natural, sizes), "half": casting.trained("half", half, sizes)}
     models["labels"] = casting.trained("labels", natural, sizes, first=sizes.seeds)
+    casting.gates["labels"] = [memory_gate([card["train_accuracy"] for card in casting.cards["labels"]])]
     models["random"] = casting.random(natural, sizes, sizes.training["t"])
     models["random.half"] = casting.random(half, sizes, sizes.training["half"])
     casting.checked("t", natural, models["t"], models["random"], sizes)
