@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from saliometer import show_study
@@ -145,6 +146,17 @@ def test_tables_hold_every_number_under_headings(study):
         assert f"**{heading}**" in text or f"**{heading}** (" in text
     assert "**top_down randomisation on t: Spearman, abs**" in text
     assert "nan" not in text
+    one = study.evidence.by_seed("t1", "gradient", "DD")
+    reach = stats.t.ppf(0.975, len(one) - 1) * stats.sem(one)
+    beside = f"| {one.mean():.3f} [{one.mean() - reach:.3f}, {one.mean() + reach:.3f}] |"
+    (found,) = (line for line in _under(text, "Focus on t1") if line.startswith("| gradient |"))
+    assert beside in found
+    (edges,) = (line for line in _under(text, "Energy on t2") if line.startswith("| edge |"))
+    assert "| 0.000 [0.000, 0.000] | 0 |" in edges  # sure to be nothing
+
+
+def _under(text: str, heading: str) -> list[str]:
+    return text.partition(f"**{heading}**")[2].partition("\n\n**")[0].splitlines()
 
 
 def test_the_page_shows_the_papers_figures_with_numbers_below(study):

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure
 from saliometer.studies._yona_classical import Extent, _curves, _Seen, _Shaken, complexity_gain
+from saliometer.studies._yona_evidence import Evidence
 from saliometer.studies._yona_maps import controlled, explained, in_turn, predicted
 from saliometer.studies._yona_measure import divides, local_spearman, measured
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, named, spread
+from saliometer.studies._yona_tables import invalid
 from saliometer.tasks.shape_digits import seen_as, shape_digits
 from saliometer.types import PRIMARY, SECONDARY, Model
 
@@ -113,6 +115,16 @@ def test_controls_come_out_as_they_must():
     truth = numbers(measured("oracle", some, controlled("oracle", some, CPU), right(some), beside=5, draws=50, seed=0))
     assert truth["shape", "t1", "E.low", *which] > 0.2
     assert truth["shape", "", "DD.low", "", "mask", ""] > 0.5
+
+
+def test_maps_without_mass_are_counted_for_each_head():
+    some = scene()
+    maps = {name: torch.ones(3, IMAGES, 1, 28, 28) for name in some.groups}
+    maps["random"][:, :2], maps["random.t2"][1, 0] = 0, torch.nan
+    rows = measured("made", some, maps, right(some), beside=5, draws=20, seed=0).table()
+    found = Evidence(rows, {})
+    assert found.invalid == [("t1", "random", "made", 6), ("t1", "random.t2", "made", 1)]
+    assert "| made | t1 | random | 6 |" in invalid(found)
 
 
 def test_errors_are_told_from_what_a_model_gets_right():

@@ -6,9 +6,11 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from torch import from_numpy
 
+from saliometer.sanity.uncertainty import MARGINS, equivalent
 from saliometer.studies._claims import MissingError
-from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats
+from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats, over_seeds
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE, checked, sentences
 from saliometer.summary import Estimate
 
@@ -73,8 +75,24 @@ def energies(e: Evidence, task: str) -> str:
             numbers = [f"{value:.3f}" for value in (one.between, one.trained, one.random)]
             tests = [_p(one.p), _p(e.corrected[task, method])]
             word = str(e.verdict(task, method))
-            lines.append([method, *numbers, shown(one.effect), f"{one.share:.2f}", *tests, word])
-    return table(["method", "B", "W_T", "W_R", "E [95 %]", "E/B", "p", "p, Holm", "verdict"], lines)
+            seeds = _over_seeds(e, task, method, "E")
+            lines.append([method, *numbers, shown(one.effect), f"{one.share:.2f}", *tests, *seeds, word])
+    head = ["method", "B", "W_T", "W_R", "E [95 %]", "E/B", "p", "p, Holm", *_seed_heads("E"), "verdict"]
+    return table(head, lines)
+
+
+def _seed_heads(metric: str) -> list[str]:
+    return [f"{metric} over seeds [95 %]", f"p that {metric} is within {MARGINS[metric]:g} of 0"]
+
+
+def _over_seeds(e: Evidence, task: str, method: str, metric: str) -> list[str]:
+    """The plain t-interval over training seeds, and two one-sided tests of a margin."""
+    try:
+        values = e.by_seed(task, method, metric)
+    except MissingError:
+        return [DASH, DASH]
+    one, test = over_seeds(values), equivalent(from_numpy(values), MARGINS[metric])
+    return [DASH if isnan(one.low) else shown(one), _p(test.p)]
 
 
 def _p(value: float) -> str:
@@ -94,9 +112,10 @@ def focuses(e: Evidence, task: str) -> str:
             cell(e.seeds, task, task, m, name, region=region)
             for name, region in (("focus", "dilated(2)"), ("auroc", "mask"), ("pointing", "mask"), ("coverage", "mask"))
         ]
-        lines.append([m, *shares, dd, cell(e.gain, task, m), *more])
-    head = ["method", *(f"F, {group}" for group in groups), "DD", "gain", "F, dilated", "AUROC", "pointing", "coverage"]
-    return table(head, lines)
+        seeds = _over_seeds(e, task, m, "DD")
+        lines.append([m, *shares, dd, *seeds, cell(e.gain, task, m), *more])
+    scores = ["gain", "F, dilated", "AUROC", "pointing", "coverage"]
+    return table(["method", *(f"F, {group}" for group in groups), "DD", *_seed_heads("DD"), *scores], lines)
 
 
 def similarities(e: Evidence) -> str:
@@ -169,6 +188,11 @@ def effects(e: Evidence) -> str:
     return table(head, lines, 2)
 
 
+def invalid(e: Evidence) -> str:
+    lines = [[method, task, group, str(count)] for task, group, method, count in e.invalid]
+    return table(["method", "images of", "models", "maps"], lines, 3)
+
+
 def ablations(e: Evidence) -> str:
     lines = [[word, task, method, shown(one.effect), f"{one.share:.2f}"] for word, task, method, one in e.ablations()]
     return table(["ablation", "task", "method", "E [95 %]", "E/B"], lines, 3)
@@ -203,6 +227,9 @@ def pages(e: Evidence, unrun: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
                     yield found
     yield "**Smooth and efficient MPRT beside E**"
     yield efficient(e)
+    if e.invalid:
+        yield "**Maps without any mass**, which are left out"
+        yield invalid(e)
     yield "**Ablations**"
     yield ablations(e)
     if unrun:
