@@ -195,17 +195,19 @@ def _share(right: Tensor) -> float:
 
 def _loaded(causal: Causal, seed: int, folder: Path, training: Training, device: str) -> Fitted:
     card, path = _kept(causal, seed, folder, training)
-    return load(causal, path, card, device)
+    return load(causal, path, card, device, training.weights)
 
 
-def load(causal: Causal, path: Path, card: dict[str, Any], device: str = "cpu") -> Fitted:
-    """The network of a card, its weights checked and widened to float32."""
+def load(
+    causal: Causal, path: Path, card: dict[str, Any], device: str = "cpu", published: Path | None = None
+) -> Fitted:  # fmt: skip
+    """The network of a card, its weights checked and widened to float32; `published` are those it started from."""
     data = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(data).hexdigest() != card["sha256"]:
         raise ValueError(
             f"weights '{path}' are missing or not those of their card: delete both files, and they are trained anew"
         )
-    training = Training(card["model"])
+    training = Training(card["model"], weights=published)
     net = _fresh(causal, training, card["seed"], "cpu", "loaded")
     net.load_state_dict(safetensors.torch.load(data))  # copied into float32
     state = "shuffled" if card["shuffled"] else "trained"
