@@ -1,6 +1,7 @@
 """The causal study from end to end, tiny: it goes on after a kill, tells its gates, its page shows what it holds."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -146,6 +147,8 @@ def test_tables_hold_every_number_under_headings(study):
         assert f"**{heading}**" in text or f"**{heading}** (" in text
     assert "**top_down randomisation on t: Spearman, abs**" in text
     assert "nan" not in text
+    assert re.search(r"\*\*Focus on t1\*\* \(area share 0\.\d{3}; 10 images without a shape are left out\)", text)
+    assert re.search(r"\*\*Focus on half\*\* \(area share 0\.500\)", text)
     one = study.evidence.by_seed("t1", "gradient", "DD")
     reach = stats.t.ppf(0.975, len(one) - 1) * stats.sem(one)
     beside = f"| {one.mean():.3f} [{one.mean() - reach:.3f}, {one.mean() + reach:.3f}] |"

@@ -188,6 +188,10 @@ class Evidence:
         """The share of A's pixels among A's and N's."""
         return self.value(task, "", "", "area_share", region="mask")
 
+    def left_out(self, task: str) -> int:
+        """Images that have no focus: nothing there decides, or nothing distracts."""
+        return int(self._values.get((task, "", "", "left_out", "", "mask", "", ""), 0))
+
     @cached_property
     def corrected(self) -> dict[tuple[str, str], float]:
         """(task, method) -> p after Holm over all of them."""

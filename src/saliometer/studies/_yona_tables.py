@@ -213,7 +213,8 @@ def pages(e: Evidence, unrun: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
         yield energies(e, task)
     for task in [task for task in CAUSAL if task in e.tasks]:
         with suppress(MissingError):
-            yield f"**Focus on {task}** (area share {e.area(task):.3f})"
+            left_out = f"; {count} images without a shape are left out" if (count := e.left_out(task)) else ""
+            yield f"**Focus on {task}** (area share {e.area(task):.3f}{left_out})"
             yield focuses(e, task)
     yield "**Similarity of trained with random maps**; local: on pixels that are not 0, the multiplier divided out"
     yield similarities(e)
