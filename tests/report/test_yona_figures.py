@@ -16,7 +16,8 @@ from saliometer.report.figures.yona_checks import yona_checks
 from saliometer.report.figures.yona_curves import yona_curves
 from saliometer.report.figures.yona_energy import yona_energy
 from saliometer.report.figures.yona_gates import yona_gates
-from yona_toys import CONTROLS, LAYERS, METHODS, evidence, study
+from saliometer.report.figures.yona_similarity import yona_similarity
+from yona_toys import CONTROLS, LAYERS, METHODS, evidence, pictures, study
 
 NAMES = [label.partition("(")[0] for label in METHODS]
 
@@ -83,6 +84,26 @@ def test_a_chart_of_energies_holds_every_task_and_method():
             assert (row["ours"], row["low"], row["high"]) == (one.value, one.low, one.high)
     greys = [series for series in chart.option["series"] if series["name"] == "control" and series["type"] == "scatter"]
     assert len(greys[0]["data"]) == len(CONTROLS)
+
+
+@pytest.mark.parametrize("draw", [yona_energy, yona_similarity])
+def test_panels_share_one_scale_and_do_not_say_which_end_is_good(draw):
+    (chart,) = made(draw).charts
+    axes = chart.option["xAxis"]
+    assert len({(axis["min"], axis["max"]) for axis in axes}) == 1
+    ends = [end for row in chart.rows for end in (row["low"], row["high"])]
+    assert axes[0]["min"] <= min(ends)
+    assert axes[0]["max"] >= max(ends)
+    assert not any("↑" in axis["name"] or "↓" in axis["name"] for axis in axes)
+
+
+def test_a_map_without_mass_says_so():
+    one = study()
+    empty = pictures("digits")
+    empty.maps["gradient"]["half"][0] = 0
+    one.pictures = lambda scene: empty
+    html = yona_1(one).html
+    assert html.count("no mass") == 1
 
 
 def test_curves_begin_at_one_and_follow_the_rows():

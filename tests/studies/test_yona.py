@@ -121,6 +121,12 @@ def test_models_of_shuffled_labels_start_from_weights_of_their_own(study):
     assert (seeds["t"], seeds["labels"]) == ([0, 1], [2, 3])
 
 
+def test_an_oracle_knows_that_models_of_the_natural_task_name_the_digit(study):
+    """Of a digit without a shape that weighs 3/5 + 1/5, and what names the shape has noise."""
+    effect = study.evidence.value("t1", "", "oracle", "lambda", condition="posterior(t=0.6,t1=0.2,t2=0.2)")
+    assert effect > 0.5
+
+
 def test_seconds_are_kept_by_part(study):
     seconds = json.loads((study.folder / "timings.json").read_text())
     for part in (
@@ -169,6 +175,8 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
     assert names.index("yona_1") < names.index("yona_3") < names.index("yona_energy")  # pictures before tables
     by_name = {one.figure.name: one.drawing for one in book.figures}
     shapes = by_name["yona_3"]
+    kinds = study.pictures("shapes").labels["t1"].tolist()
+    assert kinds == [1, 2] * (len(kinds) // 2)  # rectangles and circles in turn
     assert shapes.html.count("<figure>") == len(LABELS) + 6  # and the controls
     assert [row["method"] for row in shapes.rows[:4]] == list(LABELS)
     one = study.evidence.dissociation("t1", "gradient")
@@ -176,7 +184,10 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
     assert shapes.rows[0]["DD"] in shapes.html
     assert [head.name for head in book.heads][:2] == ["E: t", "E: half"]
     assert book.heads[0].cells["edge"].value == 0.0
+    assert "digits numbers" in {cost.what for cost in book.costs}
+    assert len({cost.what for cost in book.costs}) == len(book.costs) < 40  # methods are not told one by one
     page = written([study.folder]).read_text()
+    assert "<th>passes</th>" not in page  # none were counted
     assert page.index('id="yona_1"') < page.index('id="scoreboard"')
     assert {claim["figure"] for claim in book.claims} <= set(names)
 

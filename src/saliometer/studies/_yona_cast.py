@@ -129,7 +129,7 @@ def shapes_scene(casting: Casting, source: str, sizes: Sizes, natural: Sequence[
     groups = {name: Group(some, name if name in ("t1", "t2") else "") for name, some in models.items()}
     return Scene(
         "shapes", {"t1": samples, "t2": shape_digits.seen_as(samples, "digit")},
-        {**groups, "t": Group(natural, "", plain)},
+        {**groups, "t": Group(natural, "t2", plain)},  # it names digits as t2 does
         [
             Comparison("t1", "t1", "random"), Comparison("t2", "t2", "random.t2"), Comparison("t1", "t1", "t2"),
         ],
@@ -138,8 +138,16 @@ def shapes_scene(casting: Casting, source: str, sizes: Sizes, natural: Sequence[
             (posterior({"t1": chance, "t2": chance}), "random", there),
             (posterior({"t": 1.0, "t1": chance, "t2": chance}), "random", plain),
         ],
-        shown=tuple(there[list(spread(len(there), 6))].tolist()),
+        shown=_both_shapes(samples.labels),
     )  # fmt: skip
+
+
+def _both_shapes(kinds: Tensor) -> tuple[int, ...]:
+    """Six images of different digits, with a rectangle and with a circle in turn."""
+    rectangles, circles = ((kinds == kind).nonzero()[:, 0] for kind in (shape_digits.RECTANGLE, shape_digits.CIRCLE))
+    circles = circles[5:]  # from another digit on
+    several = [some[list(spread(len(some), 3))].tolist() for some in (rectangles, circles)]
+    return tuple(place for both in zip(*several, strict=False) for place in both)
 
 
 def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene:
