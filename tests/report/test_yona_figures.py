@@ -118,6 +118,13 @@ def test_curves_begin_at_one_and_follow_the_rows():
     assert ", ".join(LAYERS) in chart.option["xAxis"]["name"]
 
 
+def test_the_classical_tests_stand_beside_e_for_noise_and_edges_too():
+    rows = {row["method"]: row for row in made(yona_curves).rows}
+    assert [rows[name]["MPRT, all layers"] for name in ("edge", "fresh_noise")] == ["1.000", "0.000"]
+    assert rows["fresh_noise"]["E on t"].startswith("0.000 [")
+    assert "<td>1.000</td>" in made(yona_curves).html
+
+
 def test_both_checks_stand_side_by_side():
     drawing = made(yona_checks)
     rows = {row["method"]: row for row in drawing.rows}

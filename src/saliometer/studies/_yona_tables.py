@@ -154,8 +154,11 @@ def curves(e: Evidence, task: str, order: str, measure: str) -> str:
     return table(["method", *layers], lines)
 
 
-def efficient(e: Evidence) -> str:
-    """Smooth and efficient MPRT beside E on t."""
+BESIDE_E = ("method", "MPRT, all layers", "smooth MPRT, all layers", "efficient MPRT", "E on t")
+
+
+def beside_e(e: Evidence) -> list[list[str]]:
+    """Smooth and efficient MPRT beside E on t, of what has any."""
     lines = [
         [
             m, cell(_full, e, m, "top_down", "plain"), cell(_full, e, m, "bottom_up", "smooth"),
@@ -163,7 +166,7 @@ def efficient(e: Evidence) -> str:
         ]
         for m in every(e)
     ]  # fmt: skip
-    return table(["method", "MPRT, all layers", "smooth MPRT, all layers", "efficient MPRT", "E on t"], lines)
+    return [line for line in lines if any(cell != DASH for cell in line[1:4])]
 
 
 def _full(e: Evidence, method: str, order: str, variant: str) -> Floats:
@@ -227,7 +230,7 @@ def pages(e: Evidence, unrun: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
                     yield f"**{order} randomisation on {task}: {words}**, layers as they come"
                     yield found
     yield "**Smooth and efficient MPRT beside E**"
-    yield efficient(e)
+    yield table(BESIDE_E, beside_e(e))
     if e.invalid:
         yield "**Maps without any mass**, which are left out"
         yield invalid(e)

@@ -20,7 +20,7 @@ TEMPLATE = """
 {% for word in (one.original, one.causal, one.leans) %}
 <td class="left">{% if word == "fails" %}<span class="fails">fails</span>{% else %}{{ word }}{% endif %}</td>
 {% endfor %}
-<td class="left"><small>{{ one.why }}</small></td></tr>
+<td class="left" style="min-width:16rem"><small>{{ one.why }}</small></td></tr>
 {% endfor %}</tbody></table></div>
 """
 
