@@ -130,6 +130,8 @@ def test_both_checks_stand_side_by_side():
     rows = {row["method"]: row for row in drawing.rows}
     assert (rows["guided_backprop"]["original"], rows["guided_backprop"]["causal"]) == ("fails", "passes")
     (chart,) = drawing.charts
+    phone, page = (one["option"]["series"][0]["label"]["show"] for one in chart.option["media"])
+    assert (phone, page) == (False, True)  # there is no room for names
     shares = {row["method"]: row["mean E/B on causal tasks"] for row in chart.rows}
     e = evidence()
     assert shares["gradient"] == pytest.approx(
