@@ -124,7 +124,10 @@ def rows_of(given: Mapping[Key, float]) -> pa.Table:
 def gates(missed: Mapping[str, str] = {}) -> dict[str, list[Gate]]:
     """All passed, but for the named one of a task."""
     names = ("accuracy", "chance", "A erased", "N erased")
-    return {task: [Gate(name, 0.5, "0.9 or more", missed.get(task) != name) for name in names] for task in TASKS}
+    return {
+        task: [Gate(name, 0.5, "0.9 or more", missed.get(task) != name) for name in names]
+        for task in (*TASKS, "labels")
+    }
 
 
 def evidence(change: Change = lambda key, value: value, missed: Mapping[str, str] = {}) -> Evidence:

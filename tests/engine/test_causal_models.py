@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torchvision
 from PIL import Image
 from torch import Tensor, nn
 
@@ -162,6 +163,15 @@ def test_a_published_network_is_fine_tuned_and_kept(photos, few, tmp_path):
     assert found.card["side"] == 32
     (again,) = trained(causal, [0], tmp_path, training)
     assert again.model.fingerprint == found.model.fingerprint
+
+
+def test_published_weights_may_come_from_a_file_alone(photos, few, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "empty"))
+    monkeypatch.setattr(causal_models, "_alone", lambda *_: 0.5)  # what it learns is shown above
+    torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "mine.pth")
+    recipe = Training("torchvision:resnet18", 8, Recipe(1, 8, 1e-4), weights=tmp_path / "mine.pth")
+    (found,) = trained(Causal("pairs", "first", photos, side=32), [0], tmp_path, recipe)
+    assert found.model.net.fc.out_features == 5
 
 
 def test_training_may_end_at_an_accuracy(photos, few, tmp_path, monkeypatch):

@@ -16,7 +16,8 @@ from saliometer.report.figures.yona_checks import yona_checks
 from saliometer.report.figures.yona_curves import yona_curves
 from saliometer.report.figures.yona_energy import yona_energy
 from saliometer.report.figures.yona_gates import yona_gates
-from yona_toys import CONTROLS, LAYERS, METHODS, evidence, study
+from saliometer.report.figures.yona_similarity import yona_similarity
+from yona_toys import CONTROLS, LAYERS, METHODS, evidence, pictures, study
 
 NAMES = [label.partition("(")[0] for label in METHODS]
 
@@ -85,6 +86,26 @@ def test_a_chart_of_energies_holds_every_task_and_method():
     assert len(greys[0]["data"]) == len(CONTROLS)
 
 
+@pytest.mark.parametrize("draw", [yona_energy, yona_similarity])
+def test_panels_share_one_scale_and_do_not_say_which_end_is_good(draw):
+    (chart,) = made(draw).charts
+    axes = chart.option["xAxis"]
+    assert len({(axis["min"], axis["max"]) for axis in axes}) == 1
+    ends = [end for row in chart.rows for end in (row["low"], row["high"])]
+    assert axes[0]["min"] <= min(ends)
+    assert axes[0]["max"] >= max(ends)
+    assert not any("↑" in axis["name"] or "↓" in axis["name"] for axis in axes)
+
+
+def test_a_map_without_mass_says_so():
+    one = study()
+    empty = pictures("digits")
+    empty.maps["gradient"]["half"][0] = 0
+    one.pictures = lambda scene: empty
+    html = yona_1(one).html
+    assert html.count("no mass") == 1
+
+
 def test_curves_begin_at_one_and_follow_the_rows():
     chart = made(yona_curves).charts[0]
     e = evidence()
@@ -97,11 +118,20 @@ def test_curves_begin_at_one_and_follow_the_rows():
     assert ", ".join(LAYERS) in chart.option["xAxis"]["name"]
 
 
+def test_the_classical_tests_stand_beside_e_for_noise_and_edges_too():
+    rows = {row["method"]: row for row in made(yona_curves).rows}
+    assert [rows[name]["MPRT, all layers"] for name in ("edge", "fresh_noise")] == ["1.000", "0.000"]
+    assert rows["fresh_noise"]["E on t"].startswith("0.000 [")
+    assert "<td>1.000</td>" in made(yona_curves).html
+
+
 def test_both_checks_stand_side_by_side():
     drawing = made(yona_checks)
     rows = {row["method"]: row for row in drawing.rows}
     assert (rows["guided_backprop"]["original"], rows["guided_backprop"]["causal"]) == ("fails", "passes")
     (chart,) = drawing.charts
+    phone, page = (one["option"]["series"][0]["label"]["show"] for one in chart.option["media"])
+    assert (phone, page) == (False, True)  # there is no room for names
     shares = {row["method"]: row["mean E/B on causal tasks"] for row in chart.rows}
     e = evidence()
     assert shares["gradient"] == pytest.approx(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from saliometer.sanity.gates import Gate, accuracy_gate, chance_gate, erasure_gates, missed
+from saliometer.sanity.gates import Gate, accuracy_gate, chance_gate, erasure_gates, memory_gate, missed
 
 
 def test_accuracy_is_that_of_the_worst_seed():
@@ -35,6 +35,12 @@ def test_erasing_what_distracts_changes_little_either_way():
     assert not erasure_gates([0.90], [0.1], [0.96], classes=10)[1].passed
     assert not erasure_gates([0.90], [0.1], [0.85], classes=10)[1].passed
     assert len(erasure_gates([], [0.1], [], classes=10)) == 1  # nothing distracts
+
+
+def test_labels_in_disorder_are_known_by_heart_by_every_seed():
+    assert memory_gate([0.99, 0.951]).passed
+    found = memory_gate([0.99, 0.95])
+    assert (found.value, found.bar, found.passed) == (0.95, "more than 0.95", False)
 
 
 def test_what_was_missed_is_said_with_value_and_bar():

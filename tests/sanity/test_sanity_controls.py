@@ -56,7 +56,7 @@ def test_fresh_noise_is_insensitive_though_no_two_of_its_maps_are_alike():
     assert (found.word, found.accurate) == (INSENSITIVE, False)
     terms = energy(distances, R)
     assert terms.between == pytest.approx(1 / 3, abs=0.01)
-    assert equivalent(apart.nanmean(1), MARGINS["dissociation"]).holds
+    assert equivalent(apart.nanmean(1), MARGINS["DD"]).holds
 
 
 def test_the_oracle_is_sensitive_and_accurate():

@@ -28,6 +28,8 @@ def test_focus_and_coverage_by_hand():
     assert found[0].item() == pytest.approx(0.75)
     assert found[1].isnan()  # nothing distracts
     assert coverage(maps, *scene()).tolist() == pytest.approx([0.4, 0.3])
+    nowhere = torch.zeros(2, 4, 4, dtype=torch.bool)
+    assert coverage(maps, nowhere, nowhere).isnan().all()  # an image that is left out is no map without coverage
     assert area_share(*scene())[0].item() == pytest.approx(2 / 6)
     assert area_share(*scene())[1].isnan()
 

@@ -1,11 +1,13 @@
 """The causal study from end to end, tiny: it goes on after a kill, tells its gates, its page shows what it holds."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from saliometer import show_study
@@ -98,7 +100,10 @@ def test_every_claim_is_judged_or_open_with_a_reason(study):
 
 def test_untrained_networks_miss_their_gates_and_every_verdict_is_undecided(study):
     e = study.evidence
-    assert set(e.gates) == {"t", "half", "t1", "t2", "pairs", "pairs2"}
+    assert set(e.gates) == {"t", "half", "labels", "t1", "t2", "pairs", "pairs2"}
+    (by_heart,) = (line for line in study.missed() if line.startswith("labels"))
+    assert "training accuracy" in by_heart
+    assert "verdict" not in by_heart  # labels in disorder are no task
     assert any(line.startswith("t2: accuracy") for line in study.missed())
     assert {e.verdict("t2", method).word for method in (*e.methods, *e.controls)} == {"undecided"}
     assert e.methods == list(LABELS)
@@ -114,6 +119,12 @@ def test_models_of_shuffled_labels_start_from_weights_of_their_own(study):
     """Else each would be like the trained model of its seed, and E between the two groups too small."""
     seeds = {group: [card["seed"] for card in cards] for group, cards in study.told["models"].items()}
     assert (seeds["t"], seeds["labels"]) == ([0, 1], [2, 3])
+
+
+def test_an_oracle_knows_that_models_of_the_natural_task_name_the_digit(study):
+    """Of a digit without a shape that weighs 3/5 + 1/5, and what names the shape has noise."""
+    effect = study.evidence.value("t1", "", "oracle", "lambda", condition="posterior(t=0.6,t1=0.2,t2=0.2)")
+    assert effect > 0.5
 
 
 def test_seconds_are_kept_by_part(study):
@@ -142,6 +153,19 @@ def test_tables_hold_every_number_under_headings(study):
         assert f"**{heading}**" in text or f"**{heading}** (" in text
     assert "**top_down randomisation on t: Spearman, abs**" in text
     assert "nan" not in text
+    assert re.search(r"\*\*Focus on t1\*\* \(area share 0\.\d{3}; 10 images without a shape are left out\)", text)
+    assert re.search(r"\*\*Focus on half\*\* \(area share 0\.500\)", text)
+    one = study.evidence.by_seed("t1", "gradient", "DD")
+    reach = stats.t.ppf(0.975, len(one) - 1) * stats.sem(one)
+    beside = f"| {one.mean():.3f} [{one.mean() - reach:.3f}, {one.mean() + reach:.3f}] |"
+    (found,) = (line for line in _under(text, "Focus on t1") if line.startswith("| gradient |"))
+    assert beside in found
+    (edges,) = (line for line in _under(text, "Energy on t2") if line.startswith("| edge |"))
+    assert "| 0.000 [0.000, 0.000] | 0 |" in edges  # sure to be nothing
+
+
+def _under(text: str, heading: str) -> list[str]:
+    return text.partition(f"**{heading}**")[2].partition("\n\n**")[0].splitlines()
 
 
 def test_the_page_shows_the_papers_figures_with_numbers_below(study):
@@ -151,6 +175,8 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
     assert names.index("yona_1") < names.index("yona_3") < names.index("yona_energy")  # pictures before tables
     by_name = {one.figure.name: one.drawing for one in book.figures}
     shapes = by_name["yona_3"]
+    kinds = study.pictures("shapes").labels["t1"].tolist()
+    assert kinds == [1, 2] * (len(kinds) // 2)  # rectangles and circles in turn
     assert shapes.html.count("<figure>") == len(LABELS) + 6  # and the controls
     assert [row["method"] for row in shapes.rows[:4]] == list(LABELS)
     one = study.evidence.dissociation("t1", "gradient")
@@ -158,7 +184,10 @@ def test_the_page_shows_the_papers_figures_with_numbers_below(study):
     assert shapes.rows[0]["DD"] in shapes.html
     assert [head.name for head in book.heads][:2] == ["E: t", "E: half"]
     assert book.heads[0].cells["edge"].value == 0.0
+    assert "digits numbers" in {cost.what for cost in book.costs}
+    assert len({cost.what for cost in book.costs}) == len(book.costs) < 40  # methods are not told one by one
     page = written([study.folder]).read_text()
+    assert "<th>passes</th>" not in page  # none were counted
     assert page.index('id="yona_1"') < page.index('id="scoreboard"')
     assert {claim["figure"] for claim in book.claims} <= set(names)
 

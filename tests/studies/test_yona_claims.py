@@ -103,6 +103,7 @@ def test_a_missed_gate_is_named_and_an_erasure_voids_the_focus():
     assert void["holds"] is None
     assert void["why"].endswith("so the focus is void")
     assert judged(3, missed={"half": "accuracy"})["holds"] is True
+    assert "labels: accuracy" in judged(15, missed={"labels": "accuracy"})["why"]
 
 
 def test_two_methods_must_be_turned_for_sure_to_make_another_order():

@@ -9,11 +9,13 @@ from torch import Tensor, nn
 
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure
-from saliometer.studies._yona_classical import Extent, _curves, complexity_gain
+from saliometer.studies._yona_classical import Extent, _curves, _Seen, _Shaken, complexity_gain
+from saliometer.studies._yona_evidence import Evidence
 from saliometer.studies._yona_maps import controlled, explained, in_turn, predicted
 from saliometer.studies._yona_measure import divides, local_spearman, measured
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, named, spread
+from saliometer.studies._yona_tables import invalid
 from saliometer.tasks.shape_digits import seen_as, shape_digits
 from saliometer.types import PRIMARY, SECONDARY, Model
 
@@ -88,6 +90,7 @@ def test_perfect_maps_have_an_energy_of_one_and_dissociate_fully():
         assert found[setting, who, "E.p", *which] == pytest.approx(1 / 10)  # 20 splits, 2 of them this one
         assert found[setting, who, "focus", "", "mask", ""] == pytest.approx(1.0)
         assert found[setting, "", "DD", "", "mask", ""] == pytest.approx(1.0)
+        assert found[setting, f"{who}(seed=0)", "coverage", "", "mask", ""] == pytest.approx(1.0)  # where a shape is
         other = {"t1": "t2", "t2": "t1"}[who]
         assert found[setting, other, "focus", "", "mask", ""] == pytest.approx(0.0, abs=1e-6)
     weights = "posterior(t1=0.5,t2=0.5)"
@@ -112,6 +115,16 @@ def test_controls_come_out_as_they_must():
     truth = numbers(measured("oracle", some, controlled("oracle", some, CPU), right(some), beside=5, draws=50, seed=0))
     assert truth["shape", "t1", "E.low", *which] > 0.2
     assert truth["shape", "", "DD.low", "", "mask", ""] > 0.5
+
+
+def test_maps_without_mass_are_counted_for_each_head():
+    some = scene()
+    maps = {name: torch.ones(3, IMAGES, 1, 28, 28) for name in some.groups}
+    maps["random"][:, :2], maps["random.t2"][1, 0] = 0, torch.nan
+    rows = measured("made", some, maps, right(some), beside=5, draws=20, seed=0).table()
+    found = Evidence(rows, {})
+    assert found.invalid == [("t1", "random", "made", 6), ("t1", "random.t2", "made", 1)]
+    assert "| made | t1 | random | 6 |" in invalid(found)
 
 
 def test_errors_are_told_from_what_a_model_gets_right():
@@ -202,7 +215,26 @@ def test_curves_leave_the_model_as_it_was_and_place_the_controls():
     assert found["gradient"][(*which, states[1])] == found["gradient"][(*which, states[3])]  # all layers, either way
     smooth = [key for key in found["gradient"] if key[3] == "smooth"]
     assert {key[5].partition("(")[0] for key in smooth} == {"bottom_up"}
+    for key in smooth:
+        assert found["edge"][key] == pytest.approx(1.0)
+        assert abs(found["fresh_noise"][key]) < 0.05
     assert ("shape", "t1(seed=0)", "efficient", "", "", "") in found["gradient"]
+
+
+def test_noisy_copies_explain_what_the_image_itself_is_taken_for(monkeypatch):
+    one, batch = models(1, 10, 4)[0], scene().samples["t1"].batch[:12]
+    explained: list[Tensor] = []
+
+    def seen(methods, answers, some):
+        explained.append(some.targets)
+        return {}
+
+    monkeypatch.setattr("saliometer.studies._yona_classical.attributions", seen)
+    shaken = _Shaken(_Seen(one, batch, ["gradient"], "t1(seed=0)", CPU), 5, 0)
+    shaken.maps("")
+    own = one.net(batch.images).argmax(1)
+    assert not torch.equal(one.net(shaken.batch.images).argmax(1), own.repeat(5))  # some copies are taken for others
+    torch.testing.assert_close(explained[0], own.repeat(5))
 
 
 def test_the_head_of_a_random_model_goes_without_saying():

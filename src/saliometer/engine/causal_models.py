@@ -20,13 +20,12 @@ from saliometer.engine.train import digest_of, rounded, save, so_far
 from saliometer.models._together import fit_together
 from saliometer.models.fit import Recipe, fit
 from saliometer.registry import Spec
-from saliometer.sanity.gates import Gate, missed
+from saliometer.sanity.gates import MEMORISED, memory_gate, missed
 from saliometer.sanity.randomise import estimate
 from saliometer.seeds import fork, forks, scoped, uniform
 from saliometer.tasks.pairs import enlarged
 from saliometer.types import Model, Watch
 
-MEMORISED = 0.95  # training accuracy at which labels in disorder are known by heart
 REFERENCES = 512  # training images that batch norms of random networks are set by
 TOGETHER = 4096  # training images drawn at a time
 
@@ -145,10 +144,9 @@ def _train(causal: Causal, seeds: list[int], folder: Path, training: Training, d
     for net, seed, told, share in zip(nets, seeds, settled, reached, strict=True):
         model = _wrapped(rounded(net), causal, training, seed, "trained")
         found = gates(causal, [model], [], training.arch, count=TESTED, converged=not training.until, device=device)
-        rule = [Gate("training accuracy", share, f"more than {MEMORISED:g}", share > MEMORISED)]
         card = told | {
             "accuracy": found[0].value, "train_accuracy": share, "trained_on": device, "tried": 1,
-            "accepted": not missed(rule if training.shuffled else found),
+            "accepted": not missed([memory_gate([share])] if training.shuffled else found),
             "acceptance": {gate.name: {"got": gate.value, "wanted": gate.bar} for gate in found},
             "labelling": "", "sampler": "disjoint",
         }  # fmt: skip
@@ -197,17 +195,19 @@ def _share(right: Tensor) -> float:
 
 def _loaded(causal: Causal, seed: int, folder: Path, training: Training, device: str) -> Fitted:
     card, path = _kept(causal, seed, folder, training)
-    return load(causal, path, card, device)
+    return load(causal, path, card, device, training.weights)
 
 
-def load(causal: Causal, path: Path, card: dict[str, Any], device: str = "cpu") -> Fitted:
-    """The network of a card, its weights checked and widened to float32."""
+def load(
+    causal: Causal, path: Path, card: dict[str, Any], device: str = "cpu", published: Path | None = None
+) -> Fitted:  # fmt: skip
+    """The network of a card, its weights checked and widened to float32; `published` are those it started from."""
     data = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(data).hexdigest() != card["sha256"]:
         raise ValueError(
             f"weights '{path}' are missing or not those of their card: delete both files, and they are trained anew"
         )
-    training = Training(card["model"])
+    training = Training(card["model"], weights=published)
     net = _fresh(causal, training, card["seed"], "cpu", "loaded")
     net.load_state_dict(safetensors.torch.load(data))  # copied into float32
     state = "shuffled" if card["shuffled"] else "trained"

@@ -18,8 +18,9 @@ def focus(shares: Tensor, deciding: Tensor, distracting: Tensor) -> Tensor:
 
 
 def coverage(shares: Tensor, deciding: Tensor, distracting: Tensor) -> Tensor:
-    """(..., n): the share of the mass that lies on either region at all."""
-    return _mass(shares, deciding | distracting)
+    """(..., n): the share of the mass that lies on either region at all; NaN where there is neither."""
+    either = deciding | distracting
+    return _mass(shares, either).where(either.flatten(1).any(1), torch.nan)
 
 
 def area_share(deciding: Tensor, distracting: Tensor) -> Tensor:

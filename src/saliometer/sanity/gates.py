@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 NEAR_CHANCE = 0.03
 UNMOVED = 0.05
+MEMORISED = 0.95  # training accuracy above which labels in disorder are known by heart
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,12 @@ def chance_gate(accuracies: Sequence[float], classes: int) -> Gate:
     mean, chance = sum(accuracies) / len(accuracies), 1 / classes
     bar = f"{chance:.3f} to within {NEAR_CHANCE:g}"
     return Gate("mean accuracy of random models", mean, bar, abs(mean - chance) <= NEAR_CHANCE)
+
+
+def memory_gate(accuracies: Sequence[float]) -> Gate:
+    """Of networks that were trained on labels in disorder: the lowest accuracy on those very images (sanity.md 1.2)."""
+    worst = min(accuracies)
+    return Gate("training accuracy of the worst seed", worst, f"more than {MEMORISED:g}", worst > MEMORISED)
 
 
 def erasure_gates(

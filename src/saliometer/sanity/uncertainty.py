@@ -15,7 +15,7 @@ from saliometer.summary import Estimate
 
 DRAWS = 10_000
 TOGETHER = 1000  # draws at a time
-MARGINS = {"energy": 0.02, "dissociation": 0.05}
+MARGINS = {"E": 0.02, "DD": 0.05}  # of equivalence
 Key = TypeVar("Key", bound=Hashable)
 
 

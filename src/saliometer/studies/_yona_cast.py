@@ -16,7 +16,7 @@ from saliometer.engine.run import key
 from saliometer.files import put
 from saliometer.registry import Spec
 from saliometer.sanity.effect import posterior
-from saliometer.sanity.gates import Gate
+from saliometer.sanity.gates import Gate, memory_gate
 from saliometer.studies._yona_evidence import TASKS
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
 from saliometer.tasks import half_digits, pairs, shape_digits
@@ -93,6 +93,7 @@ def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
     natural, half = (casting.labelling(task, source) for task in ("t", "half"))
     models = {"t": casting.trained("t", natural, sizes), "half": casting.trained("half", half, sizes)}
     models["labels"] = casting.trained("labels", natural, sizes, first=sizes.seeds)
+    casting.gates["labels"] = [memory_gate([card["train_accuracy"] for card in casting.cards["labels"]])]
     models["random"] = casting.random(natural, sizes, sizes.training["t"])
     models["random.half"] = casting.random(half, sizes, sizes.training["half"])
     casting.checked("t", natural, models["t"], models["random"], sizes)
@@ -128,7 +129,7 @@ def shapes_scene(casting: Casting, source: str, sizes: Sizes, natural: Sequence[
     groups = {name: Group(some, name if name in ("t1", "t2") else "") for name, some in models.items()}
     return Scene(
         "shapes", {"t1": samples, "t2": shape_digits.seen_as(samples, "digit")},
-        {**groups, "t": Group(natural, "", plain)},
+        {**groups, "t": Group(natural, "t2", plain)},  # it names digits as t2 does
         [
             Comparison("t1", "t1", "random"), Comparison("t2", "t2", "random.t2"), Comparison("t1", "t1", "t2"),
         ],
@@ -137,8 +138,16 @@ def shapes_scene(casting: Casting, source: str, sizes: Sizes, natural: Sequence[
             (posterior({"t1": chance, "t2": chance}), "random", there),
             (posterior({"t": 1.0, "t1": chance, "t2": chance}), "random", plain),
         ],
-        shown=tuple(there[list(spread(len(there), 6))].tolist()),
+        shown=_both_shapes(samples.labels),
     )  # fmt: skip
+
+
+def _both_shapes(kinds: Tensor) -> tuple[int, ...]:
+    """Six images of different digits, with a rectangle and with a circle in turn."""
+    rectangles, circles = ((kinds == kind).nonzero()[:, 0] for kind in (shape_digits.RECTANGLE, shape_digits.CIRCLE))
+    circles = circles[5:]  # from another digit on
+    several = [some[list(spread(len(some), 3))].tolist() for some in (rectangles, circles)]
+    return tuple(place for both in zip(*several, strict=False) for place in both)
 
 
 def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene:

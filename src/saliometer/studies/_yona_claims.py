@@ -308,7 +308,7 @@ def _labels_move_the_gradient(e: Evidence) -> Finding:
     gap = found["VBP"].effect.value - found["GBP"].effect.value
     ours = ", ".join(f"{name} E {one.effect.value:.3f}, E/B {one.share:.2f}" for name, one in found.items())
     named = {"VBP: E": found["VBP"].effect, "VBP over GBP": Estimate(gap, gap, gap)}
-    return _found(e, named, ["t"], ours, sure=["VBP: E"])
+    return _found(e, named, ["t", "labels"], ours, sure=["VBP: E"])
 
 
 FIGURES = {  # of the report -> claims about what it shows

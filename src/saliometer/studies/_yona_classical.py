@@ -20,7 +20,7 @@ from saliometer.sanity.layers import layers_in_order
 from saliometer.sanity.plan import stages
 from saliometer.sanity.randomise import Weights
 from saliometer.sanity.similarity import similarity
-from saliometer.seeds import fork, normal
+from saliometer.seeds import fork, forks, normal
 from saliometer.studies._yona_evidence import CONTROLS, ORDERS
 from saliometer.studies._yona_measure import SECONDARY
 from saliometer.studies._yona_parts import CHEAP, passes, pending, run_size
@@ -28,7 +28,8 @@ from saliometer.studies._yona_rows import Rows, model
 from saliometer.types import Batch, Model, Watch
 
 SHAKEN = 0.1  # of an image's range: the noise of smooth MPRT
-BESIDE = ("edge", "fresh_noise")  # the controls that are shown where they land
+NOISE = "fresh_noise"
+BESIDE = ("edge", NOISE)  # the controls that are shown where they land
 State = frozenset[int]  # the layers that are drawn anew
 
 
@@ -83,7 +84,7 @@ def _curves(
     measures = [similarity(name, batch.images.shape) for name in SECONDARY]
     read = {(label, m.name): m.read(maps) for label, maps in known.items() for m in measures}
     shaken = _Shaken(seen, extent.smooth, seed)
-    calm = {label: measures[0].read(maps) for label, maps in shaken.maps().items()}
+    calm = {label: measures[0].read(maps) for label, maps in shaken.maps("").items()}
     alike: dict[tuple[str, str, str], dict[State, list[Tensor]]] = {}  # label, measure, variant -> by state
     entropies: dict[str, list[Tensor]] = {}
     with Weights(one.net, layers, seed=fork("classical", seed, task, number)) as weights:
@@ -99,7 +100,7 @@ def _curves(
                         alike.setdefault((label, m.name, "plain"), {}).setdefault(state, []).append(value)
                     if len(state) == len(layers):
                         entropies.setdefault(label, []).append(complexity_gain(known[label], maps).nanmean())
-                for label, maps in shaken.maps().items() if state in upward else ():
+                for label, maps in shaken.maps(f"{sorted(state)} {draw}").items() if state in upward else ():
                     value = measures[0].compare(calm[label], measures[0].read(maps)).nanmean()
                     alike.setdefault((label, measures[0].name, "smooth"), {}).setdefault(state, []).append(value)
     for (label, measure, variant), by_state in alike.items():
@@ -122,19 +123,20 @@ class _Seen:
         self.controls = [label for label in labels if label in CONTROLS]
 
     def maps(self, state: str) -> dict[str, Tensor | Failure]:
-        found: dict[str, Tensor | Failure] = dict(self.explained(self.methods, self.batch))
-        size = (self.batch.images.shape[2], self.batch.images.shape[3])
-        for name in self.controls:
-            if name == "fresh_noise":
-                found[name] = controls.fresh_noise(self.batch.seeds, f"{self.who} {state}", size)
-            else:
-                found |= self.explained([one_method(name)], self.batch)
-        return found
+        return self.explained(self.methods, self.batch, state)
 
-    def explained(self, methods: Sequence[Any], batch: Batch) -> dict[str, Tensor | Failure]:
+    def explained(self, methods: Sequence[Any], batch: Batch, state: str) -> dict[str, Tensor | Failure]:
+        """By these methods and all controls; a batch of several copies of the images explains what they are."""
         answers = Answers(self.model, self.device, run_size(self.device))
-        given = attributions(methods, answers, replace(batch, targets=answers.predicted(batch.images)))
-        return {label: one if isinstance(one, Failure) else one.maps for label, one in given.items()}
+        own = answers.predicted(self.batch.images)
+        batch = replace(batch, targets=own.repeat(len(batch.images) // len(own)))
+        fixed = [one_method(name) for name in self.controls if name != NOISE]
+        given = attributions([*methods, *fixed], answers, batch)
+        found = {label: one if isinstance(one, Failure) else one.maps for label, one in given.items()}
+        if NOISE in self.controls:
+            size = (batch.images.shape[2], batch.images.shape[3])
+            found[NOISE] = controls.fresh_noise(batch.seeds, f"{self.who} {state}", size)
+        return found
 
 
 class _Shaken:
@@ -142,22 +144,17 @@ class _Shaken:
 
     def __init__(self, seen: _Seen, copies: int, seed: int) -> None:
         self.seen, self.copies = seen, copies
-        self.methods = [one for one in seen.methods if passes(one.label) <= CHEAP] if copies else []
-        images = seen.batch.images
+        self.methods = [one for one in seen.methods if passes(one.label) <= CHEAP]
+        images, seeds = seen.batch.images, seen.batch.seeds
         reach = images.amax((1, 2, 3), keepdim=True) - images.amin((1, 2, 3), keepdim=True)
         noisy = [
-            images + SHAKEN * reach * normal(seen.batch.seeds, f"smooth {seed} {copy}", like=images)
-            for copy in range(copies - 1)
+            images + SHAKEN * reach * normal(seeds, f"smooth {seed} {copy}", like=images) for copy in range(copies - 1)
         ]
-        self.images = torch.cat([*noisy, images]) if copies else images
+        lots = torch.cat([forks(fork("smooth", copy), seeds) for copy in range(copies)])
+        self.batch = Batch(torch.cat([*noisy, images]), seen.batch.targets.repeat(copies), lots)
 
-    def maps(self) -> dict[str, Tensor]:
-        if not self.methods:
-            return {}
-        batch = Batch(
-            self.images, self.seen.batch.targets.repeat(self.copies), self.seen.batch.seeds.repeat(self.copies)
-        )
-        found = self.seen.explained(self.methods, batch)
+    def maps(self, state: str) -> dict[str, Tensor]:
+        found = self.seen.explained(self.methods, self.batch, state)
         return {
             label: maps.unflatten(0, (self.copies, -1)).mean(0)
             for label, maps in found.items()

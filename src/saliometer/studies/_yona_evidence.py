@@ -147,6 +147,12 @@ class Evidence:
         numbers = [self.value(task, model, method, name, **which) for name in ("E.p", "B", "W_T", "W_R")]
         return Energy(effect, *numbers)
 
+    def by_seed(self, task: str, method: str, metric: str) -> Floats:
+        """(R,): what each trained model adds to E, or each pair of models of one seed to DD."""
+        if metric == "DD":
+            return self.seeds(task, "seed", method, "DD", region="mask")
+        return self.seeds(task, task, method, "E", definition=PRIMARY, condition="against(random)")
+
     def similarity(self, task: str, method: str, measure: str = "spearman_abs", *, region: str = "") -> Estimate:
         """Between maps of trained and random models: the mean over all such pairs, its interval over training seeds."""
         return over_seeds(self.alike(task, method, measure, region=region))
@@ -181,6 +187,10 @@ class Evidence:
     def area(self, task: str) -> float:
         """The share of A's pixels among A's and N's."""
         return self.value(task, "", "", "area_share", region="mask")
+
+    def left_out(self, task: str) -> int:
+        """Images that have no focus: nothing there decides, or nothing distracts."""
+        return int(self._values.get((task, "", "", "left_out", "", "mask", "", ""), 0))
 
     @cached_property
     def corrected(self) -> dict[tuple[str, str], float]:
@@ -220,6 +230,12 @@ class Evidence:
             if metric == "lambda":
                 found.setdefault((task, condition), []).append(method)
         return found
+
+    @property
+    def invalid(self) -> list[tuple[str, str, str, int]]:
+        """(task of the images, models, method, maps of theirs that have no mass)."""
+        found = [(key, value) for key, value in self._values.items() if key[3] == "invalid"]
+        return [(task, group, method, int(value)) for (task, group, method, *_), value in found]
 
     def ablations(self) -> list[tuple[str, str, str, Energy]]:
         """(what was changed, task, method, its energy)."""

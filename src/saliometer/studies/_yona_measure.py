@@ -29,7 +29,7 @@ def measured(
     for group, some in flat.items():
         lost = some.flatten(2).isnan().any(2).sum()
         if lost:
-            rows.add(scene.tasks[0], named(group), "invalid", float(lost), note="maps without any mass")
+            rows.add(scene.tasks[0], group, "invalid", float(lost), note="maps without any mass")
     for task, groups in scene.focus.items():
         _focus(rows, scene, flat, task, list(groups), right, beside, draws, seed)
     for weights, random, places in scene.effects:

@@ -155,9 +155,11 @@ def run_size(device: torch.device) -> int:
 
 
 def areas(scenes: Sequence[Scene]) -> Rows:
-    """What belongs to images alone: the share of what decides."""
+    """What belongs to images alone: the share of what decides, and how many lack it or what distracts."""
     rows = Rows("")
     for scene in scenes:
         for task in scene.focus:
-            rows.add(task, "", "area_share", float(focus.area_share(*scene.regions(task)).nanmean()), **MASK)
+            shares = focus.area_share(*scene.regions(task))
+            rows.add(task, "", "area_share", float(shares.nanmean()), **MASK)
+            rows.add(task, "", "left_out", float(shares.isnan().sum()), **MASK)
     return rows

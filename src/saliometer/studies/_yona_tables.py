@@ -6,9 +6,11 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from torch import from_numpy
 
+from saliometer.sanity.uncertainty import MARGINS, equivalent
 from saliometer.studies._claims import MissingError
-from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats
+from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats, over_seeds
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE, checked, sentences
 from saliometer.summary import Estimate
 
@@ -73,8 +75,24 @@ def energies(e: Evidence, task: str) -> str:
             numbers = [f"{value:.3f}" for value in (one.between, one.trained, one.random)]
             tests = [_p(one.p), _p(e.corrected[task, method])]
             word = str(e.verdict(task, method))
-            lines.append([method, *numbers, shown(one.effect), f"{one.share:.2f}", *tests, word])
-    return table(["method", "B", "W_T", "W_R", "E [95 %]", "E/B", "p", "p, Holm", "verdict"], lines)
+            seeds = _over_seeds(e, task, method, "E")
+            lines.append([method, *numbers, shown(one.effect), f"{one.share:.2f}", *tests, *seeds, word])
+    head = ["method", "B", "W_T", "W_R", "E [95 %]", "E/B", "p", "p, Holm", *_seed_heads("E"), "verdict"]
+    return table(head, lines)
+
+
+def _seed_heads(metric: str) -> list[str]:
+    return [f"{metric} over seeds [95 %]", f"p that {metric} is within {MARGINS[metric]:g} of 0"]
+
+
+def _over_seeds(e: Evidence, task: str, method: str, metric: str) -> list[str]:
+    """The plain t-interval over training seeds, and two one-sided tests of a margin."""
+    try:
+        values = e.by_seed(task, method, metric)
+    except MissingError:
+        return [DASH, DASH]
+    one, test = over_seeds(values), equivalent(from_numpy(values), MARGINS[metric])
+    return [DASH if isnan(one.low) else shown(one), _p(test.p)]
 
 
 def _p(value: float) -> str:
@@ -94,9 +112,10 @@ def focuses(e: Evidence, task: str) -> str:
             cell(e.seeds, task, task, m, name, region=region)
             for name, region in (("focus", "dilated(2)"), ("auroc", "mask"), ("pointing", "mask"), ("coverage", "mask"))
         ]
-        lines.append([m, *shares, dd, cell(e.gain, task, m), *more])
-    head = ["method", *(f"F, {group}" for group in groups), "DD", "gain", "F, dilated", "AUROC", "pointing", "coverage"]
-    return table(head, lines)
+        seeds = _over_seeds(e, task, m, "DD")
+        lines.append([m, *shares, dd, *seeds, cell(e.gain, task, m), *more])
+    scores = ["gain", "F, dilated", "AUROC", "pointing", "coverage"]
+    return table(["method", *(f"F, {group}" for group in groups), "DD", *_seed_heads("DD"), *scores], lines)
 
 
 def similarities(e: Evidence) -> str:
@@ -135,8 +154,11 @@ def curves(e: Evidence, task: str, order: str, measure: str) -> str:
     return table(["method", *layers], lines)
 
 
-def efficient(e: Evidence) -> str:
-    """Smooth and efficient MPRT beside E on t."""
+BESIDE_E = ("method", "MPRT, all layers", "smooth MPRT, all layers", "efficient MPRT", "E on t")
+
+
+def beside_e(e: Evidence) -> list[list[str]]:
+    """Smooth and efficient MPRT beside E on t, of what has any."""
     lines = [
         [
             m, cell(_full, e, m, "top_down", "plain"), cell(_full, e, m, "bottom_up", "smooth"),
@@ -144,7 +166,7 @@ def efficient(e: Evidence) -> str:
         ]
         for m in every(e)
     ]  # fmt: skip
-    return table(["method", "MPRT, all layers", "smooth MPRT, all layers", "efficient MPRT", "E on t"], lines)
+    return [line for line in lines if any(cell != DASH for cell in line[1:4])]
 
 
 def _full(e: Evidence, method: str, order: str, variant: str) -> Floats:
@@ -169,6 +191,11 @@ def effects(e: Evidence) -> str:
     return table(head, lines, 2)
 
 
+def invalid(e: Evidence) -> str:
+    lines = [[method, task, group, str(count)] for task, group, method, count in e.invalid]
+    return table(["method", "images of", "models", "maps"], lines, 3)
+
+
 def ablations(e: Evidence) -> str:
     lines = [[word, task, method, shown(one.effect), f"{one.share:.2f}"] for word, task, method, one in e.ablations()]
     return table(["ablation", "task", "method", "E [95 %]", "E/B"], lines, 3)
@@ -189,7 +216,8 @@ def pages(e: Evidence, unrun: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
         yield energies(e, task)
     for task in [task for task in CAUSAL if task in e.tasks]:
         with suppress(MissingError):
-            yield f"**Focus on {task}** (area share {e.area(task):.3f})"
+            left_out = f"; {count} images without a shape are left out" if (count := e.left_out(task)) else ""
+            yield f"**Focus on {task}** (area share {e.area(task):.3f}{left_out})"
             yield focuses(e, task)
     yield "**Similarity of trained with random maps**; local: on pixels that are not 0, the multiplier divided out"
     yield similarities(e)
@@ -202,7 +230,10 @@ def pages(e: Evidence, unrun: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
                     yield f"**{order} randomisation on {task}: {words}**, layers as they come"
                     yield found
     yield "**Smooth and efficient MPRT beside E**"
-    yield efficient(e)
+    yield table(BESIDE_E, beside_e(e))
+    if e.invalid:
+        yield "**Maps without any mass**, which are left out"
+        yield invalid(e)
     yield "**Ablations**"
     yield ablations(e)
     if unrun:

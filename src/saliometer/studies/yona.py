@@ -185,8 +185,13 @@ class Study:
         return sentences(self.evidence)
 
     def missed(self) -> list[str]:
-        """Gates that were missed, in words."""
-        return self.evidence.missed(self.evidence.gates)
+        """Gates that were missed, in words, and what follows."""
+        follows = {"labels": "what is said of shuffled labels rests on it"}
+        return [
+            f"{line}; {follows.get(group, 'every verdict of that task is undecided')}"
+            for group in self.evidence.gates
+            for line in self.evidence.missed([group])
+        ]
 
     def write(self) -> list[Path]:
         """Tables and claims as files in the study's folder."""
@@ -244,7 +249,7 @@ def reproduce(
     put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     results.write(folder / "images.parquet", [areas(list(scenes.values())).table()])
     for line in opened(folder).missed():
-        say(f"Gate missed: {line}. Every verdict of that task is undecided.")
+        say(f"Gate missed: {line}.")
     fixed = {"seed": seed, "scale": _digest(chosen), "models": _digest([_marks(one) for one in scenes.values()])}
     classes = named_classes(casting, source, photos or source)
     how = {"draws": chosen.resamples, "seed": seed}

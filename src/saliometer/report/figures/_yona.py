@@ -84,10 +84,13 @@ def _card(
     for place, photo in enumerate(photos):
         cells.append(Markup('<div><i class="{}" role="img" aria-label="image {}"></i></div>').format(photo, place + 1))
         for group, word in groups.items():
-            said = Markup("<small>{}</small>").format(told(pictures, group, place)) if told else Markup("")
+            found = pictures.maps[method][group][place]
+            words = [told(pictures, group, place)] if told else []
+            words += [] if found.any() else ["no mass"]
+            said = Markup("<small>{}</small>").format(", ".join(words)) if words else Markup("")
             cells.append(
                 Markup('<div><img src="{}" alt="{}: {}, image {}">{}</div>').format(
-                    map_png(pictures.maps[method][group][place]), method, word, place + 1, said
+                    map_png(found), method, word, place + 1, said
                 )
             )
     numbers = Markup("<br>").join(_line(name, text) for name, text in lines)

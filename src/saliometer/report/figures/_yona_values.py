@@ -1,6 +1,7 @@
 """Numbers of the causal study in panels: methods down the side, a panel for each task or measure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING
 
 from saliometer.report.figures import Chart, _zhang
@@ -29,7 +30,14 @@ def panels(
             values.append(Value("", lane, method, panel, one.value, one.low, one.high, None))
     if not values:
         return None
+    how = {"bounds": _bounds(values)} | how
     return _zhang.chart(values, e.methods, lanes, label=label, edges=EDGES, **how)  # type: ignore[arg-type]
+
+
+def _bounds(values: Sequence[Value]) -> tuple[float, float]:
+    """In tenths, the same for all panels; 0 is among them."""
+    ends = [0.0, *(end for one in values for end in (one.ours, one.low, one.high) if end is not None and isfinite(end))]
+    return floor(10 * min(ends)) / 10, ceil(10 * max(ends)) / 10
 
 
 def point(value: float) -> Estimate:

@@ -153,7 +153,7 @@ def _scale(metric: str, place: int, bounds: tuple[float, float] | None) -> dict[
     return {
         "type": "value", "position": "top", "gridIndex": place, "name": named(metric) + better, **limits,
         "nameLocation": "middle", "nameGap": 24, "splitNumber": 2,
-        "axisLabel": {"fontSize": 11, "alignMinLabel": "left", "alignMaxLabel": "right"},
+        "axisLabel": {"fontSize": 11, "alignMinLabel": "left", "alignMaxLabel": "right", "hideOverlap": True},
         "nameTextStyle": {"fontWeight": 600, "color": "@ink", "fontSize": 12},
     }  # fmt: skip
 
@@ -189,14 +189,15 @@ def _series(
             | axes
             | {"data": printed}
         )
+    rules: list[dict[str, Any]] = list(side.rules())
     if bounds and bounds[0] < 0 < bounds[1]:
-        found[0]["markLine"] = _lines("@soft", [{"xAxis": 0}])
-    elif side.rules():
-        found[0]["markLine"] = _lines("@rule", side.rules())
+        rules.append({"xAxis": 0, "lineStyle": {"color": "@soft"}})
+    if rules:
+        found[0]["markLine"] = _lines("@rule", rules)
     return found
 
 
-def _lines(colour: str, places: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+def _lines(colour: str, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     style = {"color": colour, "type": "solid", "width": 1}
     return {"silent": True, "symbol": "none", "label": {"show": False}, "lineStyle": style, "data": list(places)}
 

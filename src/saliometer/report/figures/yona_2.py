@@ -19,8 +19,10 @@ NOTE = (
     "The task T decides both which images X there are and what a trained model M looks for, so a map S may be like a "
     "random model's because the task says so. Equation (1) averages the model's effect on the map over the tasks that "
     "may show an image, weighted by how probable each is given that image. The dashed edge is ours: with M as trained "
-    "or not, S still hangs on which task was learned. Half norms lie between 0 and 1; what finite numbers of models "
-    "give by chance is taken off. Where effects cancel, the mean of norms is larger than the norm of the mean."
+    "or not, S still hangs on which task was learned. Half norms lie between 0 and 1; what they are after all models "
+    "changed places by lot is taken off. With few models that is more than chance where groups differ much, so numbers "
+    "are on the low side and may fall below 0. Where effects cancel, the mean of norms is larger than the norm of the "
+    "mean."
 )
 TEMPLATE = """
 <div class="scroll" tabindex="0" role="region" aria-label="Equation (1)"><table><thead><tr><th class="left">Method</th>

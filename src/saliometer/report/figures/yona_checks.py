@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from saliometer.report.figures import Chart, Drawing, figure
+from saliometer.report.figures._zhang import NARROW
 from saliometer.report.templates import fill
 from saliometer.studies._yona_evidence import CAUSAL
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE, Checked, checked
@@ -20,7 +21,7 @@ TEMPLATE = """
 {% for word in (one.original, one.causal, one.leans) %}
 <td class="left">{% if word == "fails" %}<span class="fails">fails</span>{% else %}{{ word }}{% endif %}</td>
 {% endfor %}
-<td class="left"><small>{{ one.why }}</small></td></tr>
+<td class="left" style="min-width:16rem"><small>{{ one.why }}</small></td></tr>
 {% endfor %}</tbody></table></div>
 """
 
@@ -47,7 +48,7 @@ def _scatter(e: "Evidence", every: list[Checked]) -> Chart:
         kind = "control" if one.method in e.controls else "method"
         points[kind].append({"name": one.method, "value": [round(one.alike, 4), round(share, 4)]})
         rows.append({"method": one.method, "Spearman (abs) on t": one.alike, "mean E/B on causal tasks": share})
-    label = {"show": True, "formatter": "{b}", "position": "right", "fontSize": 11, "color": "@ink"}
+    label = {"formatter": "{b}", "position": "right", "fontSize": 11, "color": "@ink"}
     series = [
         {
             "type": "scatter", "name": kind, "symbolSize": 9, "data": some, "label": label,
@@ -58,12 +59,21 @@ def _scatter(e: "Evidence", every: list[Checked]) -> Chart:
     option = {
         "tooltip": {"formatter": "{b}: {c}"},
         "legend": {"top": 0, "data": list(points)},
-        "grid": {"left": 54, "right": 110, "top": 36, "bottom": 46},
-        "xAxis": _axis("alike on the natural task: Spearman (abs), trained with random", 28),
+        "xAxis": _axis("Spearman (abs) of trained with random on t", 28),
         "yAxis": _axis("mean E/B on causal tasks", 38),
         "series": series,
+        "media": [
+            {"query": {"maxWidth": NARROW}, "option": _fitted(16, len(series), named=False)},
+            {"option": _fitted(110, len(series), named=True)},
+        ],
     }
     return Chart(option, rows, "Likeness on the natural task against E/B on causal tasks, by method")
+
+
+def _fitted(right: int, count: int, *, named: bool) -> dict[str, Any]:
+    """Names stand beside the points where there is room for them."""
+    grid = {"left": 54, "right": right, "top": 36, "bottom": 46}
+    return {"grid": grid, "series": [{"label": {"show": named}} for _ in range(count)]}
 
 
 def _axis(name: str, gap: int) -> dict[str, Any]:
