@@ -1,9 +1,11 @@
 """Where passes run: the device by name, how precise, and how many images at once."""
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 from saliometer.registry import unknown
 
@@ -33,9 +35,20 @@ def find(name: str) -> torch.device:
     return torch.device(name)
 
 
-def memory_format(device: torch.device) -> torch.memory_format:
+_plain: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # networks that were seen to fail with channels last
+
+
+def memory_format(device: torch.device, net: nn.Module | None = None) -> torch.memory_format:
     """Channels last is 1.2 to 1.8 times as fast on the CPU and slower on an H200 in float32 (docs/speed.md)."""
-    return torch.channels_last if device.type == "cpu" else torch.contiguous_format
+    last = device.type == "cpu" and (net is None or net not in _plain)
+    return torch.channels_last if last else torch.contiguous_format
+
+
+def wants_plain(error: RuntimeError, net: nn.Module) -> bool:
+    """Whether a network failed because it looks at its values by `view`, which is for the plain layout; remembered."""
+    if "view size is not compatible" in str(error):
+        _plain.add(net)
+    return net in _plain
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class Network:
         self.net, self.logits = net, logits
         self.room = room  # how many images fit into one pass
         self.tick = tick  # told how many images have gone through
+        self.layout = torch.contiguous_format  # of the images of a pass
         self._counts: Counter[str] | None = None  # of the nonlinear operations that the network itself was seen to run
         self._renewed = False  # what was captured before was forgotten
         self._twins: list[_Twin] = []
@@ -87,6 +88,7 @@ class Network:
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass, to be compared with the network itself later; `fold` puts batch norms into the weights before."""
         graph = self.graph(images, believed=True)
+        images = images.contiguous(memory_format=self.layout)
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
