@@ -55,6 +55,11 @@ def test_it_can_be_audited() -> None:
     assert all(value == value for value in values)
 
 
+@pytest.mark.parametrize("method", ["gradient", "deconvnet", "lrp_epsilon"])
+def test_maps_lie_in_the_plain_order(method: str) -> None:
+    assert explain(network(plain=True), torch.rand(2, 3, 8, 8), method, channels=True).is_contiguous()
+
+
 def test_other_errors_are_told() -> None:
     class Broken(nn.Module):
         def forward(self, images: Tensor) -> Tensor:

@@ -220,7 +220,7 @@ class Answers:
             with torch.inference_mode(False), torch.no_grad():
                 try:
                     network.layout = self.layout
-                    return (network.walked(question.walk, rows),)
+                    return (network.walked(question.walk, rows).contiguous(),)
                 except RefusedError as error:
                     works = ", ".join(working(network.graph(images)))
                     raise UnfitError(f"{error}. Works on model '{self.model.name}': {works}") from error

@@ -62,7 +62,7 @@ class Network:
         self.net, self.logits = net, logits
         self.room = room  # how many images fit into one pass
         self.tick = tick  # told how many images have gone through
-        self.layout = torch.contiguous_format  # of the images of a pass
+        self.layout = torch.contiguous_format  # in which images go through fastest
         self._counts: Counter[str] | None = None  # of the nonlinear operations that the network itself was seen to run
         self._renewed = False  # what was captured before was forgotten
         self._twins: list[_Twin] = []
@@ -88,11 +88,14 @@ class Network:
     def run(self, images: Tensor, *, fold: bool = False, slopes: bool = True, keep: bool = False) -> Pass:
         """A pass, to be compared with the network itself later; `fold` puts batch norms into the weights before."""
         graph = self.graph(images, believed=True)
-        images = images.contiguous(memory_format=self.layout)
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
         return forward
+
+    def laid_out(self, images: Tensor) -> Tensor:
+        """For walks whose time is that of their passes; DeepLIFT's comparisons are faster in the plain layout."""
+        return images.contiguous(memory_format=self.layout)
 
     def repeated(self, forward: Pass, copies: int) -> Repeated:
         """A folded pass as if it had been made on so many copies of its images."""
