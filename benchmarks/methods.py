@@ -1,21 +1,21 @@
 """Every method against its floor of bare model passes, and against the same method of the best peer that is installed.
 
     python benchmarks/methods.py [--device cuda] [--net small|resnet50] [--method NAME ...] [--tf32] [--no-peers]
-                                 [--once] [--count] [--out file.json]
+                                 [--threads 1] [--count] [--out file.json]
 
 The floor is the count of passes that a method needs (forward F and backward B, for one image) over the network's best
-throughput in the same process and precision, found over batch sizes and memory formats. A method is timed through
-`saliometer.explain`, warm: one call goes before, so that captured networks, kernels and superpixels are there. Methods
-whose time is linear in their draws or steps take fewer of them, and so do their floors and peers. A table's columns:
-method, passes, images, floor, ours, ours over the floor, the best peer with its time and how much faster we are, and
-the same for the best peer as they come, with the batches they take by themselves; all times in ms an image. Last comes
-how long a call of ours is busy before its first convolution, which a GPU waits for. With --count nothing is timed:
-what calls ask of a machine is counted (counted.py), which needs no GPU and no quiet; give few --images then.
+throughput in the same process and precision, found over batch sizes and memory formats, and measured again around
+every run (bare.py). A method is timed through `saliometer.explain`, warm: one call goes before, so that captured
+networks, kernels and superpixels are there. Methods whose time is linear in their draws or steps take fewer of them,
+and so do their floors and peers. A table's columns: method, passes, images, floor, ours, ours over the floor, the best
+peer with its time and how much faster we are, and the same for the best peer as they come, with the batches they take
+by themselves; all times in ms an image. Last comes how long a call of ours is busy before its first convolution, which
+a GPU waits for. With --count nothing is timed: what calls ask of a machine is counted (counted.py), which needs no GPU
+and no quiet; give few --images then.
 """
 
 import argparse
 import importlib.metadata
-import itertools
 import json
 import math
 import platform
@@ -23,7 +23,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import bare
 import peers
 from counted import Counted
 from saliometer import explain
@@ -143,69 +144,7 @@ def cases(given: Setting) -> list[Case]:
     ]
 
 
-# Timing
-
-
-def seconds(work: Callable[[], object], device: torch.device, repeats: int = 3, enough: float = 2.0) -> float:
-    """The shortest of some runs; no more of them once they took `enough` together."""
-    best, spent = math.inf, 0.0
-    for _ in range(repeats):
-        synchronized(device)
-        start = time.perf_counter()
-        work()
-        synchronized(device)
-        took = time.perf_counter() - start
-        best, spent = min(best, took), spent + took
-        if spent > enough:
-            break
-    return best
-
-
-def synchronized(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-@dataclass(frozen=True)
-class Floor:
-    """Seconds for one image, at the best batch size and memory format."""
-
-    forward: float
-    both: float
-    how: tuple[str, str]
-
-    def lower(self, other: "Floor") -> "Floor":
-        """The better of two measurements."""
-        pairs = [((self.forward, self.how[0]), (other.forward, other.how[0])),
-                 ((self.both, self.how[1]), (other.both, other.how[1]))]  # fmt: skip
-        (forward, first), (both, second) = map(min, pairs)
-        return Floor(forward, both, (first, second))
-
-    def __call__(self, forward: float, backward: float) -> float:
-        return forward * self.forward + backward * max(0.0, self.both - self.forward)
-
-
-def throughput(net: nn.Module, one: Tensor, device: torch.device) -> Floor:
-    """Of a network or its tail, on copies of what goes in for one image."""
-    sizes, tuned = ((16, 32, 64, 128), (False,)) if device.type == "cpu" else ((32, 64, 128, 256), (False, True))
-    layouts = torch.channels_last, torch.contiguous_format
-    found: dict[bool, list[tuple[float, str]]] = {False: [], True: []}
-    for layout, size, tune, backward in itertools.product(layouts, sizes, tuned, found):
-        net.to(memory_format=layout)  # type: ignore[call-overload]
-        torch.backends.cudnn.benchmark = tune
-        rows = one.expand(size, *one.shape[1:]).contiguous(memory_format=layout).requires_grad_(backward)
-
-        def work(rows: Tensor = rows, backward: bool = backward) -> None:
-            with torch.set_grad_enabled(backward):
-                logits = net(rows)
-                if backward:
-                    torch.autograd.grad(logits[:, 0].sum(), rows)
-
-        work()
-        how = f"{str(layout).removeprefix('torch.')}, {size}{', tuned' if tune else ''}"
-        found[backward].append((seconds(work, device) / size, how))
-    (forward, first), (both, second) = min(found[False]), min(found[True])
-    return Floor(forward, both, (first, second))
+# Floors
 
 
 def behind(net: nn.Module, layer: str) -> nn.Module:
@@ -218,36 +157,48 @@ def behind(net: nn.Module, layer: str) -> nn.Module:
     return nn.Sequential(*rest)
 
 
-def floors(given: Setting, wanted: list[Case], device: torch.device) -> dict[str, Floor]:
-    """Of the whole network ('') and of every tail, in full precision."""
-    found = {}
-    with devices.exact():
-        for layer in sorted({"", *(case.tail for case in wanted)}):
-            one = given.images[:1]
+class Floors:
+    """Of the whole network and of tails, as cases ask for them; each way to pass is found once."""
+
+    def __init__(self, given: Setting) -> None:
+        self.given = given
+        self.passes: dict[str, tuple[bare.Pass, bare.Pass]] = {}  # behind a layer, '' for the whole network
+
+    def behind(self, layer: str) -> tuple[bare.Pass, bare.Pass]:
+        """Forth, and forth and back."""
+        if layer not in self.passes:
+            net, one = self.given.net, self.given.images[:1]
             if layer:
-                with peers.output_of(given.net, layer) as heard, torch.no_grad():
-                    given.net(one)
-                one = heard[0]
-            found[layer] = throughput(behind(given.net, layer) if layer else given.net, one, device)
-    return found
+                with peers.output_of(net, layer) as heard, torch.no_grad():
+                    net(one)
+                net, one = behind(net, layer), heard[0]
+            self.passes[layer] = bare.fastest(net, one, bare.forth), bare.fastest(net, one, bare.forth_and_back)
+        return self.passes[layer]
+
+    def of(self, case: Case) -> bare.Floor:
+        forth, both = self.behind(case.tail)
+        before = [(case.whole, self.behind("")[0])] if case.tail else []
+        return bare.floor((case.forward - case.backward, forth), (case.backward, both), *before)
 
 
 # Rows
 
 
-def measured(case: Case, given: Setting, device: torch.device) -> tuple[float, float]:
-    """Seconds for one image of ours, and of a call before its first convolution."""
+def called(case: Case, given: Setting) -> Callable[[], Tensor]:
+    """Ours."""
     count = case.images or len(given.images)
     images, targets = given.images[:count], given.targets[:count]
+    return lambda: explain(given.net, images, case.method, targets, references=given.references, **case.params)
 
-    def work() -> Tensor:
-        return explain(given.net, images, case.method, targets, references=given.references, **case.params)
 
+def measured(case: Case, given: Setting, floor: bare.Floor) -> tuple[float, float]:
+    """Ours over the floor, and seconds of a call before its first convolution."""
+    work = called(case, given)
     work()
     with _First() as first:
         start = time.perf_counter()
         work()
-    return seconds(work, device) / count, first.at - start
+    return floor.held(work, case.images or len(given.images)), first.at - start
 
 
 class _First(TorchDispatchMode):
@@ -263,20 +214,15 @@ class _First(TorchDispatchMode):
 
 def counted(case: Case, given: Setting) -> Counted:
     """A call of ours, warm."""
-    count = case.images or len(given.images)
-    images, targets = given.images[:count], given.targets[:count]
-
-    def work() -> Tensor:
-        return explain(given.net, images, case.method, targets, references=given.references, **case.params)
-
+    work = called(case, given)
     work()
     with Counted() as found:
         work()
     return found
 
 
-def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
-    """Milliseconds for one image, or why there are none, of every peer that is installed."""
+def peered(case: Case, given: Setting, floor: bare.Floor) -> dict[str, Any]:
+    """Times over the floor, or why there are none, of every peer that is installed."""
     found: dict[str, Any] = {}
     for peer in peers.of(case.method):
         count = min(peer.images or case.images or len(given.images), len(given.images))
@@ -285,12 +231,7 @@ def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
         )
         try:
             with devices.exact():
-                start = time.perf_counter()
-                work = peer.ready(some)
-                work()
-                synchronized(device)
-                first = time.perf_counter() - start
-                found[peer.name] = 1e3 * (first if first > 5 else seconds(work, device)) / count
+                found[peer.name] = floor.held(peer.ready(some), count)
         except ModuleNotFoundError:
             continue
         except Exception as error:
@@ -298,10 +239,10 @@ def peered(case: Case, given: Setting, device: torch.device) -> dict[str, Any]:
     return found
 
 
-def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> dict[str, Any]:
-    """Milliseconds for one image, ours and others'."""
-    ours, before = (1e3 * took for took in measured(case, given, device))
-    others = peered(case, given, device) if with_peers else {}
+def row(case: Case, given: Setting, floor: bare.Floor, with_peers: bool) -> dict[str, Any]:
+    """Ours and others', over the floor."""
+    ours, before = measured(case, given, floor)
+    others = peered(case, given, floor) if with_peers else {}
     timed = {name: took for name, took in others.items() if isinstance(took, float)}
     best = min(timed, key=timed.__getitem__, default="")
     plain = timed.keys() & {peer.name for peer in peers.of(case.method) if not peer.tuned}
@@ -311,9 +252,9 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
         "params": case.params,
         "images": case.images or len(given.images),
         "passes": case.passes,
-        "ours_ms": ours,
-        "before_ms": before,
-        "peers": others,
+        "ratio": ours,
+        "before_ms": 1e3 * before,
+        "peer_ratios": others,
         "best_peer": best,
         "faster": timed[best] / ours if best else None,
         "best_as_they_come": as_they_come,
@@ -321,9 +262,11 @@ def row(case: Case, given: Setting, device: torch.device, with_peers: bool) -> d
     }
 
 
-def with_floor(row: dict[str, Any], case: Case, floor: dict[str, Floor]) -> dict[str, Any]:
-    lowest = 1e3 * (floor[case.tail](case.forward, case.backward) + (floor[""](case.whole, 0) if case.tail else 0))
-    return {**row, "floor_ms": lowest, "ratio": row["ours_ms"] / lowest}
+def timed(row: dict[str, Any], floor: bare.Floor) -> dict[str, Any]:
+    """With milliseconds for one image, as they are on a quiet machine."""
+    lowest = 1e3 * floor.best()
+    others = {name: lowest * one if isinstance(one, float) else one for name, one in row["peer_ratios"].items()}
+    return {**row, "floor_ms": lowest, "ours_ms": lowest * row["ratio"], "peers": others}
 
 
 def superpixels(given: Setting) -> dict[str, float]:
@@ -364,13 +307,15 @@ def main() -> None:
     parser.add_argument("--methods", default="", help="names, separated by commas; all by default")
     parser.add_argument("--method", action="append", default=[], metavar="NAME", help="one more; can be given again")
     parser.add_argument("--tf32", action="store_true", help="of a GPU, for the floor, ours and peers alike")
-    parser.add_argument("--once", action="store_true", help="measure the floor before the methods, not again after")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; all that PyTorch takes by default")
     parser.add_argument("--count", action="store_true", help="count operations, bytes and waits of ours, time nothing")
     parser.add_argument("--images", type=int, default=0, help="in the batch; 16 of the small net, 64 of ResNet-50")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
     device, devices.TF32 = devices.find(arguments.device), arguments.tf32
     given = setting(arguments.net, device, arguments.images or {"small": 16, "resnet50": 64}[arguments.net])
     names = [name for name in (*arguments.methods.split(","), *arguments.method) if name]
@@ -388,24 +333,22 @@ def main() -> None:
         "machine": machine, "net": given.name, "precision": precision(), "versions": versions, "rows": [],
     }  # fmt: skip
     cut = any(case.method in ("lime", "kernel_shap", "xrai") for case in wanted)
-    before, said["superpixels_ms"] = floors(given, wanted, device), superpixels(given) if cut else {}
+    said["superpixels_ms"], floors, known = superpixels(given) if cut else {}, Floors(given), {}
     for case in wanted:
         try:
-            said["rows"].append(with_floor(row(case, given, device, not arguments.no_peers), case, before))
-            print(shown(said["rows"][-1]), flush=True)
+            known[case.method] = floors.of(case)
+            said["rows"].append(row(case, given, known[case.method], not arguments.no_peers))
+            print(shown(timed(said["rows"][-1], known[case.method])), flush=True)
         except Exception as error:
             print(f"{case.method} fails: {type(error).__name__}: {error}", flush=True)
         write(said, arguments.out)
-    after = before if arguments.once else floors(given, wanted, device)
-    floor = {layer: before[layer].lower(after[layer]) for layer in before}
-    known = {case.method: case for case in wanted}
-    said["rows"] = [with_floor(one, known[one["method"]], floor) for one in said["rows"]]
-    said["floors"] = {layer: asdict(one) for layer, one in floor.items()}
+    said["rows"] = [timed(one, known[one["method"]]) for one in said["rows"]]
+    said["floors"] = {layer: [(each.best, each.how) for each in both] for layer, both in floors.passes.items()}
     write(said, arguments.out)
     print("\n".join(("", *map(shown, said["rows"]), "")))
-    for layer, one in floor.items():
+    for layer, (forth, both) in floors.passes.items():
         where = f"behind {layer}" if layer else "of the network"
-        print(f"F {where} {1e3 * one.forward:.4g} ms ({one.how[0]}), F + B {1e3 * one.both:.4g} ms ({one.how[1]})")
+        print(f"F {where} {1e3 * forth.best:.4g} ms ({forth.how}), F + B {1e3 * both.best:.4g} ms ({both.how})")
     print("superpixels, ms an image:", said["superpixels_ms"])
     print("before the first convolution of a call, ms:", {o["method"]: round(o["before_ms"], 2) for o in said["rows"]})
 

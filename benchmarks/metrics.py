@@ -1,28 +1,25 @@
 """Every metric of the battery against its floor of bare model passes, and against the same work of Quantus and others.
 
     python benchmarks/metrics.py [--device cuda] [--net small|resnet50] [--images 8] [--metric NAME ...] [--tf32]
-                                 [--no-peers] [--once] [--out file.json]
+                                 [--threads 1] [--no-peers] [--once] [--out file.json]
 
 The floor is the count of passes that a metric's distinct questions take, as the engine counts them, over the network's
 best throughput in the same process and precision: F forward, F + B there and back, S the slope of a slope through a
 network whose ReLUs are softplus. A metric is timed as an audit runs it, on a shelf with no answers, warm. Metrics whose
 passes are few or wait for each other judge an audit's chunk, 32 images on a CPU and 128 on a GPU, for a batch is no
 larger than that; those that ask no model judge 64 maps. Maps are the gradient's, and smooth ones where a metric does
-not explain anew. A bare pass goes before and after every run, and says how slow a busy machine is just then: times are
-divided by that, and the median stands. A table's columns: metric, passes, images, floor, ours, ours over the floor, the
-same for the smooth maps, and others with their times and how much longer they take; times in ms an image. Metrics that
-ask no model have no floor: theirs are microseconds a map.
+not explain anew. Every run is held against bare passes around it (bare.py). A table's columns: metric, passes, images,
+floor, ours, ours over the floor, the same for the smooth maps, and others with their times and how much longer they
+take; times in ms an image. Metrics that ask no model have no floor: theirs are microseconds a map.
 """
 
 import argparse
 import copy
 import importlib.metadata
-import math
 import platform
-import statistics
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +27,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+import bare
 import metric_peers
-from methods import Floor, Setting, precision, seconds, setting, throughput, write
+from methods import Setting, precision, setting, write
 from saliometer import explain
 from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
@@ -96,37 +94,6 @@ def cases(side: int, unit: int = UNIT) -> list[Case]:
     ]
 
 
-# Timing
-
-
-@dataclass
-class Pulse:
-    """A bare pass, to tell a busy machine from slow work."""
-
-    net: nn.Module
-    rows: Tensor
-    best: float = math.inf
-
-    def __call__(self) -> float:
-        """Seconds, now."""
-        with torch.no_grad(), devices.exact():
-            took = seconds(lambda: self.net(self.rows), self.rows.device, 1)
-        self.best = min(self.best, took)
-        return took
-
-    def times(self, work: Callable[[], object], repeats: int = 7, enough: float = 3.0) -> list[tuple[float, float]]:
-        """Seconds of some runs, each with those of the bare passes around it."""
-        found: list[tuple[float, float]] = []
-        while len(found) < repeats and sum(took for took, _ in found) < enough:
-            before, took = self(), seconds(work, self.rows.device, 1)
-            found.append((took, (before + self()) / 2))
-        return found
-
-    def quiet(self, times: list[tuple[float, float]]) -> float:
-        """Seconds of one run on a machine that does nothing else."""
-        return statistics.median(took * self.best / around for took, around in times)
-
-
 # One metric
 
 
@@ -140,7 +107,25 @@ class Bench:
     maps: Mapping[str, Tensor]
     few: int  # images of metrics that ask much
     room: int
-    pulse: Pulse
+
+    @cached_property
+    def forth(self) -> bare.Pass:
+        return bare.fastest(self.given.net, self.given.images[:1], bare.forth)
+
+    @cached_property
+    def both(self) -> bare.Pass:
+        return bare.fastest(self.given.net, self.given.images[:1], bare.forth_and_back)
+
+    @cached_property
+    def second(self) -> bare.Pass:
+        """A slope of a squared slope, where ReLUs are softplus."""
+        net = _smooth(copy.deepcopy(self.given.net))
+        return bare.fastest(net, self.given.images[:1], bare.slope_of_slope, (8, 16, UNIT))
+
+    def floor(self, forward: float, both: float, second: float) -> bare.Floor:
+        """A forward pass stands for work that needs none."""
+        counts = {"forth": forward or float(not both and not second), "both": both, "second": second}
+        return bare.floor(*((count, getattr(self, kind)) for kind, count in counts.items() if count))
 
     @property
     def device(self) -> torch.device:
@@ -161,17 +146,14 @@ def bench(name: str, device: torch.device, few: int) -> Bench:
     count, _, height, width = given.images.shape
     masks = torch.zeros(count, height, width, dtype=torch.bool, device=device)
     masks[:, height // 4 : height // 2, width // 3 : 2 * width // 3] = True
+    given.net.to(memory_format=devices.memory_format(device))  # type: ignore[call-overload]
     model = Model(given.name, given.net, given.cam, "", middle_layer=given.middle)
     maps = {
         "gradient": explain(model, given.images, "gradient", given.targets, channels=True),
         "smooth": given.references[:1, :1] - given.images.mean(1, keepdim=True),
     }
     room = batch_size_for(model, given.images[:1], device, 0.0)
-    rows = given.images[:UNIT].contiguous(memory_format=devices.memory_format(device))
-    pulse = Pulse(given.net, rows)
-    for _ in range(20):
-        pulse()
-    return Bench(given, model, masks, maps, few, room, pulse)
+    return Bench(given, model, masks, maps, few, room)
 
 
 class Counted(Answers):
@@ -205,30 +187,25 @@ def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
 
 
 def row(case: Case, made: Bench, with_peers: bool) -> dict[str, Any]:
-    """Times of ours and of others, and the passes."""
+    """Ours and others' over the floor, and the passes."""
     count = case.images or made.few
     fewer, samples = min(count, case.others), made.part(count)
     answers = run(case, made, "gradient", samples)
+    passes = {kind: getattr(answers, kind) / count for kind in ("forward", "both", "second")}
+    floor = made.floor(**passes)
     kinds = ("gradient", "smooth") if case.smooth else ("gradient",)
-    ours = {}
-    for kind in kinds:
-        run(case, made, kind, samples)
-        ours[kind] = made.pulse.times(partial(run, case, made, kind, samples))
     return {
         "metric": case.label,
         "params": case.params,
         "images": count,
-        "forward": answers.forward / count,
-        "both": answers.both / count,
-        "second": answers.second / count,
-        "ours": ours,
-        "others_images": fewer,
-        "others": peered(case, made, made.part(fewer)) if with_peers else {},
+        **passes,
+        "ratio": {kind: floor.held(partial(run, case, made, kind, samples), count) for kind in kinds},
+        "others": peered(case, made, made.part(fewer), floor) if with_peers else {},
     }
 
 
-def peered(case: Case, made: Bench, samples: Samples) -> dict[str, Any]:
-    """Times, or the first line of why there are none, of every peer that is installed."""
+def peered(case: Case, made: Bench, samples: Samples, floor: bare.Floor) -> dict[str, Any]:
+    """Times over the floor, or the first line of why there are none, of every peer that is installed."""
     found: dict[str, Any] = {}
     kinds = ("gradient", "smooth") if case.metric == "road" else ("gradient",)
     for peer in metric_peers.of(case.label):
@@ -241,9 +218,7 @@ def peered(case: Case, made: Bench, samples: Samples) -> dict[str, Any]:
             name = peer.name if kind == "gradient" else f"{peer.name}, smooth maps"
             try:
                 with devices.exact():
-                    work = peer.ready(some)
-                    once = made.pulse.times(work, 1)
-                    found[name] = once if once[0][0] > 5 else made.pulse.times(work)
+                    found[name] = floor.held(peer.ready(some), count)
             except ModuleNotFoundError as error:
                 if error.name not in ("quantus", "captum", "pytorch_grad_cam"):
                     found[name] = f"wants {error.name}"
@@ -253,38 +228,18 @@ def peered(case: Case, made: Bench, samples: Samples) -> dict[str, Any]:
     return found
 
 
-def finished(row: dict[str, Any], pulse: Pulse, floor: Floor, second: float) -> dict[str, Any]:
-    """With milliseconds for one image, and what they are over the floor and over ours."""
-    lowest = 1e3 * (row["forward"] * floor.forward + row["both"] * floor.both + row["second"] * second)
-    each = 1e3 / row["images"]
-    of_others = 1e3 / row.get("others_images", row["images"])
-    ours = {kind: each * pulse.quiet(times) for kind, times in row["ours"].items()}
-    others = {name: of_others * pulse.quiet(t) if isinstance(t, list) else t for name, t in row["others"].items()}
-    ratios = {kind: took / lowest for kind, took in ours.items()} if lowest else {}
-    own = {name: ours["smooth" if name.endswith("smooth maps") else "gradient"] for name in others}
-    faster = {name: took / own[name] for name, took in others.items() if isinstance(took, float)}
-    return {**row, "floor_ms": lowest, "ours_ms": ours, "ratio": ratios, "others_ms": others, "faster": faster}
+def finished(row: dict[str, Any], floor: bare.Floor) -> dict[str, Any]:
+    """With milliseconds for one image on a quiet machine, and how much slower others are."""
+    lowest, ratios = 1e3 * floor.best(), row["ratio"]
+    ours = {kind: lowest * ratio for kind, ratio in ratios.items()}
+    others = {name: lowest * ratio if isinstance(ratio, float) else ratio for name, ratio in row["others"].items()}
+    own = {name: ratios["smooth" if name.endswith("smooth maps") else "gradient"] for name in others}
+    faster = {name: ratio / own[name] for name, ratio in row["others"].items() if isinstance(ratio, float)}
+    return {**row, "floor_ms": lowest, "ours_ms": ours, "others_ms": others, "faster": faster}
 
 
-def floor_of(made: Bench) -> Floor:
-    with devices.exact():
-        return throughput(made.given.net, made.given.images[:1], made.device)
-
-
-def second_of(made: Bench) -> float:
-    """Seconds of an image's slope of a squared slope, where ReLUs are softplus."""
-    net, found = _smooth(copy.deepcopy(made.given.net)), []
-    for size in (8, 16, UNIT):
-        rows = made.given.images[:size].clone().requires_grad_()
-
-        def work(rows: Tensor = rows) -> None:
-            (slopes,) = torch.autograd.grad(net(rows)[:, 0].sum(), rows, create_graph=True)
-            torch.autograd.grad(slopes.square().sum(), rows)
-
-        with devices.exact():
-            work()
-            found.append(seconds(work, made.device) / size)
-    return min(found)
+def floor_of(row: dict[str, Any], made: Bench) -> bare.Floor:
+    return made.floor(row["forward"], row["both"], row["second"])
 
 
 def _smooth(module: nn.Module) -> nn.Module:
@@ -296,7 +251,8 @@ def _smooth(module: nn.Module) -> nn.Module:
 def shown(row: dict[str, Any]) -> str:
     """A line of docs/speed.md's tables."""
     counts = ((row["forward"], "F"), (row["both"], "(F + B)"), (row["second"], "S"))
-    unit, scale = ("", 1.0) if row["ratio"] else (" us", 1e3)
+    asks = any(count for count, _ in counts)
+    unit, scale = ("", 1.0) if asks else (" us", 1e3)
     others = [
         f"{name} {scale * took:.3g}{unit} ({row['faster'][name]:.1f}x)" if isinstance(took, float) else f"{name} {took}"
         for name, took in row["others_ms"].items()
@@ -305,10 +261,10 @@ def shown(row: dict[str, Any]) -> str:
         "metric": str(row["metric"]) + "".join(f", {key}={value}" for key, value in row["params"].items()),
         "passes": " + ".join(f"{count:.4g}{word}" for count, word in counts if count) or "none",
         "images": row["images"],
-        "floor": f"{row['floor_ms']:.3g}" if row["ratio"] else "",
+        "floor": f"{row['floor_ms']:.3g}" if asks else "",
         "ours": f"{scale * row['ours_ms']['gradient']:.3g}{unit}",
-        "ratio": f"{row['ratio']['gradient']:.2f}" if row["ratio"] else "",
-        "smooth": f"{row['ratio']['smooth']:.2f}" if "smooth" in row["ratio"] else "",
+        "ratio": f"{row['ratio']['gradient']:.2f}" if asks else "",
+        "smooth": f"{row['ratio']['smooth']:.2f}" if asks and "smooth" in row["ratio"] else "",
         "others": "; ".join(others),
     }
     return "| " + " | ".join(map(str, said.values())) + " |"
@@ -361,7 +317,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--metrics", default="", help="names, separated by commas; all by default")
     parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="one more; can be given again")
     parser.add_argument("--tf32", action="store_true", help="of a GPU, for the floor, ours and others alike")
-    parser.add_argument("--once", action="store_true", help="measure the floor once, and no passes of the battery")
+    parser.add_argument("--once", action="store_true", help="do not count the passes of the battery")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; all that PyTorch takes by default")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -381,23 +337,21 @@ def main(argv: list[str] | None = None) -> None:
     said: dict[str, Any] = {
         "machine": machine, "net": made.given.name, "precision": precision(), "versions": versions, "rows": [],
     }  # fmt: skip
-    before, second = floor_of(made), second_of(made) if any(c.metric == "attack_sensitivity" for c in wanted) else 0.0
     for case in wanted:
         try:
             said["rows"].append(row(case, made, not arguments.no_peers))
-            print(shown(finished(said["rows"][-1], made.pulse, before, second)), flush=True)
+            print(shown(finished(said["rows"][-1], floor_of(said["rows"][-1], made))), flush=True)
         except Exception as error:
             print(f"{case.label} fails: {type(error).__name__}: {error}", flush=True)
         write(said, arguments.out)
-    floor = before if arguments.once else before.lower(floor_of(made))
-    bare = Floor(made.pulse.best / len(made.pulse.rows), math.inf, (f"as before a run, {len(made.pulse.rows)}", ""))
-    floor = floor.lower(bare)
-    said["rows"] = [finished(one, made.pulse, floor, second) for one in said["rows"]]
-    said["floor"], said["saved"] = asdict(floor), {} if arguments.once else saved(made)
+    said["rows"] = [finished(one, floor_of(one, made)) for one in said["rows"]]
+    words = {"forth": "F", "both": "F + B", "second": "S"}
+    passes = {word: vars(made)[kind] for kind, word in words.items() if kind in vars(made)}
+    said["floor"] = {word: (each.best, each.how) for word, each in passes.items()}
+    said["saved"] = {} if arguments.once else saved(made)
     write(said, arguments.out)
     print("\n".join(("", *map(shown, said["rows"]), "")))
-    print(f"F {1e3 * floor.forward:.4g} ms ({floor.how[0]}), F + B {1e3 * floor.both:.4g} ms ({floor.how[1]})")
-    print(f"S {1e3 * second:.4g} ms")
+    print(", ".join(f"{word} {1e3 * each.best:.4g} ms ({each.how})" for word, each in passes.items()))
     for name, passes in said["saved"].items():
         asked, ran, maps = (passes[word] for word in ("asked", "ran", "maps"))
         print(

@@ -3,11 +3,9 @@
 import pytest
 import torch
 
+import bare
 import metric_peers
 import metrics
-from methods import Floor
-
-FLOOR = Floor(1e-3, 3e-3, ("", ""))
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +16,11 @@ def made():
 def case(label):
     (found,) = [one for one in metrics.cases(32) if one.label == label]
     return found
+
+
+def at_once(net, one, kind, sizes=()):
+    """No batch sizes are tried."""
+    return bare.Pass(kind, net, one, "")
 
 
 @pytest.mark.parametrize(
@@ -42,22 +45,24 @@ def test_an_attack_walks_there_and_back_twice_at_every_step(made):
     assert answers.both == 2 * (1 + 4)  # the first map, and the maps of the points
 
 
-def test_times_are_those_of_a_quiet_machine_over_the_floor(made):
-    pulse = metrics.Pulse(made.given.net, made.given.images[:1], best=0.5)
+def test_times_are_those_of_a_quiet_machine(made):
+    rows = made.given.images[:1]
+    forth, both = (bare.Pass(bare.forth, made.given.net, rows, "", best=best) for best in (1e-3, 3e-3))
     row = {
-        "images": 4, "forward": 2.0, "both": 1.0, "second": 3.0,
-        "ours": {"gradient": [(8.0, 1.0), (4.0, 0.5), (9.0, 1.0)], "smooth": [(2.0, 0.5)]},
-        "others": {"peer": [(16.0, 0.5)], "broken": "fails: ValueError: no"},
-    }  # fmt: skip
-    found = metrics.finished(row, pulse, FLOOR, second=5e-3)
-    assert found["floor_ms"] == pytest.approx(2 * 1 + 3 + 3 * 5)
-    assert found["ours_ms"] == {"gradient": pytest.approx(1e3), "smooth": pytest.approx(500.0)}
-    assert found["ratio"] == {"gradient": pytest.approx(50.0), "smooth": pytest.approx(25.0)}
-    assert found["faster"] == {"peer": pytest.approx(4.0)}
+        "ratio": {"gradient": 1.5, "smooth": 2.0},
+        "others": {"peer": 6.0, "peer, smooth maps": 3.0, "broken": "fails: ValueError: no"},
+    }
+    found = metrics.finished(row, bare.floor((2.0, forth), (0.0, forth), (1.0, both)))
+    assert found["floor_ms"] == pytest.approx(2 * 1 + 3)
+    assert found["ours_ms"] == {"gradient": pytest.approx(7.5), "smooth": pytest.approx(10.0)}
+    assert found["faster"] == {"peer": pytest.approx(4.0), "peer, smooth maps": pytest.approx(1.5)}
+    assert found["others_ms"]["peer"] == pytest.approx(30.0)
     assert found["others_ms"]["broken"] == "fails: ValueError: no"
 
 
 def test_a_peer_that_crashes_says_so_in_one_line_and_a_missing_one_nothing(made, monkeypatch):
+    monkeypatch.setattr(bare, "fastest", at_once)
+
     def crashes(asked):
         raise RuntimeError("first\nsecond")
 
@@ -66,7 +71,9 @@ def test_a_peer_that_crashes_says_so_in_one_line_and_a_missing_one_nothing(made,
 
     peers = [metric_peers.Peer("one", crashes), metric_peers.Peer("other", missing)]
     monkeypatch.setitem(metric_peers.PEERS, "sparseness", peers)
-    assert metrics.peered(case("sparseness"), made, made.part(2)) == {"one": "fails: RuntimeError: first"}
+    assert metrics.peered(case("sparseness"), made, made.part(2), made.floor(0, 0, 0)) == {
+        "one": "fails: RuntimeError: first"
+    }
 
 
 @pytest.mark.parametrize("label", ["deletion", "monotonicity(nguyen)", "max_sensitivity", "faithfulness_correlation"])
@@ -96,11 +103,11 @@ def test_the_usual_battery_shares_passes(made):
 
 
 def test_a_table_is_printed(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(metrics, "throughput", lambda net, one, device: FLOOR)
+    monkeypatch.setattr(bare, "fastest", at_once)
     monkeypatch.setattr(metrics, "saved", lambda made: {"gradient": {"asked": 2.0, "ran": 1.0, "maps": 1.0}})
     metrics.main(["--metrics", "complexity,average_drop", "--no-peers", "--images", "2", "--out", str(tmp_path / "a")])
     said = capsys.readouterr().out
-    assert "| average_drop | 2F | 32 | 2 |" in said
+    assert "| average_drop | 2F | 32 |" in said
     assert "| complexity | none | 64 |" in said
     assert "50% saved" in said
     assert (tmp_path / "a").read_text().startswith("{")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saliometer.engine.device import BATCH, exact, memory_format
+from saliometer.engine.device import BATCH, exact, memory_format, wants_plain
 from saliometer.engine.shared import Shared
 from saliometer.engine.tail import Tail
 from saliometer.graph import Graph, Network, RefusedError, UnfitError, refusal
@@ -37,6 +37,7 @@ class Answers:
         self.align = align  # every pass is filled up to a multiple of this, which keeps rounding the same
         size = size or BATCH[device.type]
         self.size = size + -size % align
+        self.layout = memory_format(device, model.net)
         self.columns = classes  # of the logits, where that is known
         self.watch = watch  # told how many images have just gone through
         self.passes = 0  # images that went through the network so far
@@ -218,7 +219,8 @@ class Answers:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.no_grad():
                 try:
-                    return (network.walked(question.walk, rows),)
+                    network.layout = self.layout
+                    return (network.walked(question.walk, rows).contiguous(),)
                 except RefusedError as error:
                     works = ", ".join(working(network.graph(images)))
                     raise UnfitError(f"{error}. Works on model '{self.model.name}': {works}") from error
@@ -296,10 +298,11 @@ class Answers:
                 count = len(images[rows])
                 packed = self._filled_up(images[rows]).to(self.device)
                 if packed.ndim == 4:
-                    packed = packed.contiguous(memory_format=memory_format(self.device))
+                    packed = packed.contiguous(memory_format=self.layout)
                 found = run(packed, rows)
             except RuntimeError as error:
-                self._back_off(error)
+                if not self._laid_out_anew(error):
+                    self._back_off(error)
                 continue
             parts.append(tuple(one.narrow(min(place, 1), 0, count) for place, one in enumerate(found)))
             start += count
@@ -315,6 +318,13 @@ class Answers:
     def _filled_up(self, values: Tensor) -> Tensor:
         short = -len(values) % self.align
         return torch.cat((values, values[:1].expand(short, *values.shape[1:]))) if short else values
+
+    def _laid_out_anew(self, error: RuntimeError) -> bool:
+        """Whether the network cannot take its images with channels last, and gets them as they come from now on."""
+        if self.layout == torch.contiguous_format or not wants_plain(error, self.model.net):
+            return False
+        self.layout = torch.contiguous_format
+        return True
 
     def _back_off(self, error: RuntimeError) -> None:
         """Halve the batch if memory ran out; raise anything else."""

@@ -1,9 +1,11 @@
 """Where passes run: the device by name, how precise, and how many images at once."""
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 from saliometer.registry import unknown
 
@@ -38,9 +40,20 @@ def check_batch(size: int) -> None:
         raise ValueError(f"batch size is {size}: wanted 1 or more, or 0 to find it")
 
 
-def memory_format(device: torch.device) -> torch.memory_format:
+_plain: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # networks that were seen to fail with channels last
+
+
+def memory_format(device: torch.device, net: nn.Module | None = None) -> torch.memory_format:
     """Channels last is 1.2 to 1.8 times as fast on the CPU and slower on an H200 in float32 (docs/speed.md)."""
-    return torch.channels_last if device.type == "cpu" else torch.contiguous_format
+    last = device.type == "cpu" and (net is None or net not in _plain)
+    return torch.channels_last if last else torch.contiguous_format
+
+
+def wants_plain(error: RuntimeError, net: nn.Module) -> bool:
+    """Whether a network failed because it looks at its values by `view`, which is for the plain layout; remembered."""
+    if "view size is not compatible" in str(error):
+        _plain.add(net)
+    return net in _plain
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from saliometer.engine.device import BATCH
 HELD = 3  # what a backward pass holds at once, in multiples of what one forward pass makes
 TILE = 64  # larger batches are multiples of it, for kernels of a GPU work on whole tiles
 GIB = 2**30
+QUICK, FEW = GIB // 2, 8  # a CPU's passes get slower once they make more than that, unless they are of fewer images
 
 
 def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
@@ -21,7 +22,8 @@ def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
     if limit < 0:
         raise ValueError(f"memory is {limit} GiB: wanted more than 0, or 0 to find it")
     room = limit * GIB if limit else free(device)
-    size = max(1, min(BATCH[device.type], int(room // (HELD * max(made, 1)))))
+    most = BATCH[device.type] if device.type == "cuda" else min(BATCH["cpu"], max(FEW, QUICK // max(made, 1)))
+    size = max(1, min(most, int(room // (HELD * max(made, 1)))))
     return size - size % TILE if size > TILE else size
 
 
@@ -38,9 +40,9 @@ def free(device: torch.device) -> float:
     if device.type == "cuda":
         return 0.8 * _beside(device, torch.cuda.memory_allocated(device) // GIB)
     try:
-        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
-        return 0.5 * 1024 * int(told["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
+        told = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
+        return 0.5 * 1024 * int(told.split(maxsplit=1)[0])
+    except (OSError, IndexError, ValueError):
         return 2.0 * GIB  # not Linux: what any machine has
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saliometer.engine import device as devices
 from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
@@ -122,7 +121,7 @@ def _short(place: Path | str) -> str:
 
 def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.device) -> Model:
     """The model on its device, frozen, checked on the first images, with the layers that CAMs read."""
-    net = loaded.net.to(place).to(memory_format=devices.memory_format(place))
+    net = loaded.net.to(place)
     images = source.images(0, min(4, len(source)), place)
     _check_scale(loaded, images)
     inner = net.net if isinstance(net, LogProbabilities) else net
@@ -195,4 +194,4 @@ def check_labels(source: Source, classes: int, facts: dict[str, Any], target: st
 
 
 def batch_size_for(model: Model, image: Tensor, place: torch.device, memory: float) -> int:
-    return min(fitting(made(model.logits, image), place, memory), 32 if place.type == "cpu" else 512)
+    return min(fitting(made(model.logits, image), place, memory), 512)

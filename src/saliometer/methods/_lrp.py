@@ -386,7 +386,7 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     told: list[tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]] = []  # starts, parts of the books, largest sizes
 
     def run(network: Network, rows: slice) -> Tensor:
-        forward, books = network.run(batch.images[rows], fold=True), Books()
+        forward, books = network.run(network.laid_out(batch.images[rows]), fold=True), Books()
         targets = batch.targets[rows, None]
         start = forward.logits.gather(1, targets)
         start = start.relu() if positive else start

@@ -48,7 +48,7 @@ def signals(batch: Batch, rules: Rules, other: str) -> Asking:
     table = rules | OTHER if other == "gradient" else rules  # type: ignore[operator]
 
     def run(network: Network, rows: slice) -> Tensor:
-        forward = network.run(batch.images[rows], fold=True)
+        forward = network.run(network.laid_out(batch.images[rows]), fold=True)
         found: Tensor = walk(forward, on_target(forward.logits, batch.targets[rows]), table)
         return found
 
