@@ -9,6 +9,7 @@ from torch import Tensor
 
 from saliometer import registry
 from saliometer.engine.device import exact
+from saliometer.engine.memory import at_once
 from saliometer.registry import Spec, one_of
 from saliometer.sanity.gates import Gate, accuracy_gate, chance_gate, erasure_gates
 from saliometer.seeds import fork
@@ -18,7 +19,6 @@ from saliometer.types import PRIMARY, SECONDARY, Model, Samples
 
 TASKS = {"digits": digits, "half_digits": half_digits, "shape_digits": shape_digits, "pairs": pairs}
 IMAGENET = ("efficientnet_lite0", "torchvision:resnet18")
-LOOKED_AT = 1024  # images at a time
 TESTED = 2000  # images that accuracy is measured on
 BARS = {"digits": 0.985, "half_digits": 0.99, "shape_digits": 0.985}
 RESNET, PHOTOGRAPHS, TILES = (0.74, 0.80), 0.60, 0.95  # of pairs: the paper's network, others, and tiles of digits
@@ -99,8 +99,12 @@ def scaled(pixels: Tensor, model: Model) -> Tensor:
 @torch.no_grad()
 def right(model: Model, pixels: Tensor, labels: Tensor) -> Tensor:
     """(N,) bool: which images a model classifies as they are labelled."""
+
+    def answers(part: Tensor) -> Tensor:
+        return model.logits(scaled(part, model)).argmax(1)
+
     with exact():
-        parts = [model.logits(scaled(part, model)).argmax(1) for part in pixels.split(LOOKED_AT)]
+        parts = [answers(part) for part in pixels.split(at_once(answers, pixels))]
     return torch.cat(parts) == labels
 
 

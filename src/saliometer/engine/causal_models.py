@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from saliometer import registry
 from saliometer.engine import zoo
 from saliometer.engine.causal import IMAGENET, TESTED, Causal, gates, right, scaled
+from saliometer.engine.device import memory_format
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.shipped import CAM_LAYERS, MIDDLE_LAYERS
 from saliometer.engine.train import digest_of, rounded, save, so_far
@@ -160,6 +161,8 @@ def _alone(
 ) -> float:  # fmt: skip
     """For networks with batch norm or published weights; its accuracy on what it was trained on."""
     model, device = _wrapped(net, causal, training, seed, "trained", frozen=False), str(images.device)
+    layout = memory_format(images.device, net)
+    net.to(memory_format=layout)
 
     def known() -> float:
         parts = zip(images.split(TOGETHER), labels.split(TOGETHER), strict=True)
@@ -171,10 +174,10 @@ def _alone(
             return known() > MEMORISED
         return bool(training.until) and _accuracy(causal, model, device) >= training.until
 
-    fit(
-        net, lambda chosen: scaled(enlarged(images[chosen], causal.side), model), labels, training.recipe, stream,
-        enough=enough, checkpoint=checkpoint, watch=watch,
-    )  # fmt: skip
+    def shown(chosen: Tensor) -> Tensor:
+        return scaled(enlarged(images[chosen], causal.side), model).contiguous(memory_format=layout)
+
+    fit(net, shown, labels, training.recipe, stream, enough=enough, checkpoint=checkpoint, watch=watch)
     return known()
 
 

@@ -27,6 +27,11 @@ def fitting(made: int, device: torch.device, limit: float = 0.0) -> int:
     return size - size % TILE if size > TILE else size
 
 
+def at_once(run: Callable[[Tensor], object], images: Tensor) -> int:
+    """How many of these images go through `run` in one pass where they lie."""
+    return fitting(made(run, images[:1]), images.device)
+
+
 def made(run: Callable[[Tensor], object], values: Tensor) -> int:
     """The bytes of all that a pass computes, without gradients."""
     counter = _Bytes()

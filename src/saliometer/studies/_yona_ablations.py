@@ -19,7 +19,7 @@ from saliometer.registry import Spec
 from saliometer.studies._yona_cast import Casting, Sizes
 from saliometer.studies._yona_maps import explained, predicted
 from saliometer.studies._yona_measure import energy
-from saliometer.studies._yona_parts import pending, run_size
+from saliometer.studies._yona_parts import pending
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import RANDOM, Group, Scene
 from saliometer.types import Model, Watch
@@ -57,7 +57,7 @@ def measure_ablations(
         with timed(f"ablation {one.name}"):
             scene, targets = one.made()
             asked = {one.methods[label]: label for label in todo}
-            found = explained([one_method(spec) for spec in asked], scene, targets, device, run_size(device))
+            found = explained([one_method(spec) for spec in asked], scene, targets, device)
             for spec, maps in found.items():
                 label = asked[spec]
                 if isinstance(maps, Failure):
@@ -81,21 +81,17 @@ def ablations(
         Ablation("target=label", "t", lambda: (plain, _labels(plain)), whole),
         Ablation("target=fixed", "t", lambda: (plain, _fixed(plain, device)), whole),
     ]
-    every["softmax"] = [
-        Ablation("score=probability", "t", lambda: (plain, predicted(plain, device, run_size(device))), PROBABILITY)
-    ]
+    every["softmax"] = [Ablation("score=probability", "t", lambda: (plain, predicted(plain, device)), PROBABILITY)]
     if "shapes" in scenes:
         one = _pair(scenes["shapes"], "t1", "t1", RANDOM)
         every["target"].append(Ablation("target=label", "t1", lambda: (one, _labels(one)), whole))
-        every["softmax"].append(
-            Ablation("score=probability", "t1", lambda: (one, predicted(one, device, run_size(device))), PROBABILITY)
-        )
+        every["softmax"].append(Ablation("score=probability", "t1", lambda: (one, predicted(one, device)), PROBABILITY))
     natural = casting.labelling("t", digits)
 
     def other_init() -> tuple[Scene, Mapping[str, Tensor]]:
         training = replace(sizes.training["t"], arch=_with(sizes.training["t"].arch, init="pytorch"))
         changed = _with_random(plain, untrained(natural, range(sizes.draws), training, casting.device))
-        return changed, predicted(changed, device, run_size(device))
+        return changed, predicted(changed, device)
 
     every["init"] = [Ablation("init=pytorch", "t", other_init, whole)]
 
@@ -110,7 +106,7 @@ def ablations(
         ]
         half = _pair(scene, "half", "half", "random.half")
         changed = replace(half, groups={**half.groups, "half": Group(models, "half")})
-        return changed, predicted(changed, device, run_size(device))
+        return changed, predicted(changed, device)
 
     every["half"] = [Ablation("deleted=top", "half", top, whole)]
 
@@ -123,14 +119,12 @@ def ablations(
         ]
         random = untrained(natural, range(sizes.draws), training, casting.device)
         changed = replace(plain, groups={"t": Group(models, "t"), RANDOM: Group(random)})
-        return changed, predicted(changed, device, run_size(device))
+        return changed, predicted(changed, device)
 
     every["width"] = [Ablation("width=half", "t", narrow, whole)]
     if "pairs" in scenes:
         two = _pair(scenes["pairs"], "pairs", "pairs", RANDOM)
-        every["target"].append(
-            Ablation("target=own", "pairs", lambda: (two, predicted(two, device, run_size(device))), whole)
-        )
+        every["target"].append(Ablation("target=own", "pairs", lambda: (two, predicted(two, device)), whole))
         if any(_norms(model.net) for model in two.groups[RANDOM].models[:1]):
 
             def reset() -> tuple[Scene, Mapping[str, Tensor]]:
@@ -159,7 +153,7 @@ def _labels(scene: Scene) -> dict[str, Tensor]:
 
 def _fixed(scene: Scene, device: torch.device) -> dict[str, Tensor]:
     """Every model explains what the first trained one predicts."""
-    first = predicted(scene, device, run_size(device))[scene.tasks[0]][0]
+    first = predicted(scene, device)[scene.tasks[0]][0]
     return {name: first.expand(len(group.models), -1) for name, group in scene.groups.items()}
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from saliometer import results
 from saliometer.engine.answer import Answers
+from saliometer.engine.memory import at_once
 from saliometer.engine.resolve import one_method
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, attributions
@@ -23,7 +24,7 @@ from saliometer.sanity.similarity import similarity
 from saliometer.seeds import fork, forks, normal
 from saliometer.studies._yona_evidence import CONTROLS, ORDERS
 from saliometer.studies._yona_measure import SECONDARY
-from saliometer.studies._yona_parts import CHEAP, passes, pending, run_size
+from saliometer.studies._yona_parts import CHEAP, passes, pending
 from saliometer.studies._yona_rows import Rows, model
 from saliometer.types import Batch, Model, Watch
 
@@ -119,6 +120,7 @@ class _Seen:
 
     def __init__(self, one: Model, batch: Batch, labels: Sequence[str], who: str, device: torch.device) -> None:
         self.model, self.batch, self.who, self.device = one, batch, who, device
+        self.size = at_once(one.logits, batch.images)
         self.methods = [one_method(label) for label in labels if label not in CONTROLS]
         self.controls = [label for label in labels if label in CONTROLS]
 
@@ -127,7 +129,7 @@ class _Seen:
 
     def explained(self, methods: Sequence[Any], batch: Batch, state: str) -> dict[str, Tensor | Failure]:
         """By these methods and all controls; a batch of several copies of the images explains what they are."""
-        answers = Answers(self.model, self.device, run_size(self.device))
+        answers = Answers(self.model, self.device, self.size)
         own = answers.predicted(self.batch.images)
         batch = replace(batch, targets=own.repeat(len(batch.images) // len(own)))
         fixed = [one_method(name) for name in self.controls if name != NOISE]

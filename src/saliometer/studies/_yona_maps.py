@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from saliometer.engine.answer import Answers
+from saliometer.engine.memory import at_once
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions
 from saliometer.sanity import controls
@@ -19,11 +20,11 @@ FIXED = ("edge", "input", "fake_cam", "centre")  # controls whose maps know no m
 Maps = dict[str, Tensor]  # group -> (models, images, channels, height, width)
 
 
-def predicted(scene: Scene, device: torch.device, size: int) -> Maps:
+def predicted(scene: Scene, device: torch.device) -> Maps:
     """group -> (models, images) int64: the class that each model gives each image."""
     found = {}
     for name, group in scene.groups.items():
-        images = _batch(scene, group).images
+        images, size = _batch(scene, group).images, _at_once(scene, group)
         found[name] = torch.stack([Answers(one, device, size).predicted(images) for one in in_turn(group)])
     return found
 
@@ -40,13 +41,13 @@ def in_turn(group: Group) -> Iterator[Model]:
 
 
 def explained(
-    methods: Sequence[Method], scene: Scene, targets: Mapping[str, Tensor], device: torch.device, size: int
+    methods: Sequence[Method], scene: Scene, targets: Mapping[str, Tensor], device: torch.device
 ) -> dict[str, Maps | Failure]:
     """label -> maps, or why the method does not go with these models; one that failed is not asked again."""
     found: dict[str, dict[str, list[Tensor]]] = {one.label: {} for one in methods}
     failed: dict[str, Failure] = {}
     for name, group in scene.groups.items():
-        batch = _batch(scene, group)
+        batch, size = _batch(scene, group), _at_once(scene, group)
         for place, one in enumerate(in_turn(group)):
             answers = Answers(one, device, size)
             asked = [each for each in methods if each.label not in failed]
@@ -60,6 +61,10 @@ def explained(
         label: failed[label] if label in failed else {name: torch.stack(some) for name, some in maps.items()}
         for label, maps in found.items()
     }
+
+
+def _at_once(scene: Scene, group: Group) -> int:
+    return at_once(group.models[0].logits, scene.images)
 
 
 def _batch(scene: Scene, group: Group) -> Batch:

@@ -91,16 +91,15 @@ def measure_scene(
     todo = pending(run, unit, labels)
     if not todo:
         return
-    size = run_size(device)
     with timed(f"{scene.name} predictions"):
-        answers = predicted(scene, device, size)
+        answers = predicted(scene, device)
         right = {name: _right(scene, name, some) for name, some in answers.items()}
         keep_scene(run, scene, answers, classes)
     wanted, done = targets(scene, answers), 0
     for pack in packs(todo, scene, device):
         watch(done / len(todo), f"{scene.name}: {', '.join(pack)}")
         with timed(f"{scene.name} maps: {', '.join(pack)}"):
-            found = mapped(pack, scene, wanted, device, size)
+            found = mapped(pack, scene, wanted, device)
         for label, maps in found.items():
             if isinstance(maps, Failure):
                 put(run.failure(unit, label), maps.traceback.encode())
@@ -121,11 +120,11 @@ def _right(scene: Scene, name: str, answers: Tensor) -> Tensor:
 
 
 def mapped(
-    labels: Sequence[str], scene: Scene, wanted: Mapping[str, Tensor], device: torch.device, size: int
+    labels: Sequence[str], scene: Scene, wanted: Mapping[str, Tensor], device: torch.device
 ) -> dict[str, Maps | Failure]:
     if labels[0] in CONTROLS:
         return {label: controlled(label, scene, device) for label in labels}
-    return explained([one_method(label) for label in labels], scene, wanted, device, size)
+    return explained([one_method(label) for label in labels], scene, wanted, device)
 
 
 def packs(labels: Sequence[str], scene: Scene, device: torch.device) -> Iterator[list[str]]:
@@ -147,11 +146,6 @@ def passes(label: str) -> float:
         if name in ("draws", "steps") and isinstance(value, int) and isinstance(usual, int):
             found *= value / usual
     return found
-
-
-def run_size(device: torch.device) -> int:
-    """Images that go through at once."""
-    return 256 if device.type == "cpu" else 2048
 
 
 def areas(scenes: Sequence[Scene]) -> Rows:
