@@ -386,7 +386,11 @@ def reproduce(
         ),
     ],
     scale: Annotated[
-        str, typer.Option(help="smoke (minutes), quick (more minutes) or paper (its own sizes, hours of a GPU).")
+        str,
+        typer.Option(
+            help="smoke (minutes), quick (more minutes; cose and yona want a GPU) or paper (its own sizes, hours of a "
+            "GPU); yona has cpu too (verdicts from 2 cores in an hour or two)."
+        ),
     ] = "smoke",
     model: Annotated[str, typer.Option(help="zhang: another model than the scale's own, as for audit.")] = "",
     images: Annotated[

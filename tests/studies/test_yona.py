@@ -18,6 +18,7 @@ from saliometer.models.fit import Recipe
 from saliometer.pages import book_for, written
 from saliometer.serve.listed import listed
 from saliometer.studies import yona
+from saliometer.studies._yona_ablations import other_init
 from saliometer.studies._yona_cast import Sizes
 from saliometer.studies._yona_classical import Extent
 from saliometer.studies._yona_evidence import CONTROLS
@@ -111,6 +112,7 @@ def test_untrained_networks_miss_their_gates_and_every_verdict_is_undecided(stud
 
 def test_ablations_are_told_and_those_left_out_have_a_reason(study):
     words = {word for word, *_ in study.evidence.ablations()}
+    assert other_init("digit_cnn(init=pytorch,width=0.5)") == "truncated_normal"
     assert words == {"target=label", "target=fixed", "target=own", "score=probability", "init=pytorch"}
     assert dict(study.unrun)["the top half deleted"] == "not part of scale smoke"
 

@@ -15,6 +15,7 @@ from saliometer.engine.resolve import one_method
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure
 from saliometer.files import put
+from saliometer.models.digit_cnn import INITS
 from saliometer.registry import Spec
 from saliometer.studies._yona_cast import Casting, Sizes
 from saliometer.studies._yona_maps import explained, predicted
@@ -87,13 +88,14 @@ def ablations(
         every["target"].append(Ablation("target=label", "t1", lambda: (one, _labels(one)), whole))
         every["softmax"].append(Ablation("score=probability", "t1", lambda: (one, predicted(one, device)), PROBABILITY))
     natural = casting.labelling("t", digits)
+    init = other_init(sizes.training["t"].arch)
 
-    def other_init() -> tuple[Scene, Mapping[str, Tensor]]:
-        training = replace(sizes.training["t"], arch=_with(sizes.training["t"].arch, init="pytorch"))
+    def begun_otherwise() -> tuple[Scene, Mapping[str, Tensor]]:
+        training = replace(sizes.training["t"], arch=_with(sizes.training["t"].arch, init=init))
         changed = _with_random(plain, untrained(natural, range(sizes.draws), training, casting.device))
         return changed, predicted(changed, device)
 
-    every["init"] = [Ablation("init=pytorch", "t", other_init, whole)]
+    every["init"] = [Ablation(f"init={init}", "t", begun_otherwise, whole)]
 
     def top() -> tuple[Scene, Mapping[str, Tensor]]:
         """The same intact digits; E only."""
@@ -160,6 +162,12 @@ def _fixed(scene: Scene, device: torch.device) -> dict[str, Tensor]:
 def _with(arch: str, **params: Any) -> str:
     spec = Spec.parse(arch)
     return str(Spec(spec.name, tuple(sorted((dict(spec.params) | params).items()))))
+
+
+def other_init(arch: str) -> str:
+    """The initialisation that a digit network was not begun with."""
+    own = dict(Spec.parse(arch).params).get("init", INITS[0])
+    return next(init for init in INITS if init != own)
 
 
 def _width(arch: str) -> float:

@@ -40,8 +40,8 @@ TILE = 112  # pixels of a photograph, for networks of ImageNet
 MAPS, PAIRS, CURVES, ABLATIONS = "maps", "pairs", "curves", "ablations"  # runs in the study's folder
 UNRUN = {
     "target": "the class explained: label, fixed", "softmax": "probabilities in the place of logits",
-    "init": "PyTorch's initialisation", "norms": "batch norms of random models reset", "half": "the top half deleted",
-    "width": "networks of half the width",
+    "init": "random networks of another initialisation", "norms": "batch norms of random models reset",
+    "half": "the top half deleted", "width": "networks of half the width",
 }  # fmt: skip
 
 
@@ -114,14 +114,14 @@ SCALES = {
             "integrated_gradients": "steps=4", "smooth_grad": "draws=3", "var_grad": "draws=3",
             "ig_smooth_grad": "draws=2,steps=2",
         },
-        10_000, Extent(2, 40, 1, 3), ("target", "softmax", "norms"),
+        10_000, Extent(2, 40, 1, 3), ("target", "softmax", "init", "norms"),
     ),
     "quick": Scale(
         _digit_sizes(
-            10, 20, 1000, 200, 2000, "digit_cnn", 20_000, 2000,
-            {"t": 10, "half": 3, "t1": 10, "t2": 30, "labels": 100}, 128, 1e-3,
+            10, 20, 1000, 200, 2000, "digit_cnn(init=pytorch)", 20_000, 2000,
+            {"t": 10, "half": 3, "t1": 10, "t2": 40, "labels": 100}, 64, 2e-3,
         ),
-        _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn", 20_000, Recipe(8, 128, 1e-3))),
+        _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn(init=pytorch)", 20_000, Recipe(8, 64, 2e-3))),
         _pair_sizes(5, 20, 200, 40, 1000, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
         {
             "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
