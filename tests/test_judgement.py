@@ -175,6 +175,14 @@ def test_a_method_that_beats_every_floor_is_named_first():
     assert held[1].lost == ("insertion",)
 
 
+def test_every_method_is_named_with_how_often_it_beats_the_controls():
+    first, methods, beside = verdict({"good": 0.9, "middle": 0.9, "bad": 0.1})
+    second, *_ = verdict({"good": 0.9, "middle": 0.1, "bad": 0.1}, "average_gain")
+    said = sentences([first, second], methods, beside)
+    assert said[0].startswith("good holds up best")
+    assert said[1:] == ["middle beats them on 1.", "bad beats them on none."]
+
+
 def test_for_a_metric_where_lower_is_better_the_lower_is_better():
     one, methods, beside = verdict({"high": 0.9, "low": 0.1}, "deletion")
     assert [h.method for h in holdings([one], methods, beside)] == ["low", "high"]

@@ -327,6 +327,10 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
             f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
             f"{len(held[0].beaten)} of {metrics}."
         ]
+    if fewer := [h for h in held if h.beaten and h not in best]:
+        counts = sorted({len(h.beaten) for h in fewer})
+        verb = "beats" if len(fewer) == 1 else "beat"
+        said.append(f"{_listed([h.method for h in fewer])} {verb} them on {_span(counts)}.")
     bad = [h.method for h in held if not h.beaten]
     if bad and held[0].beaten:
         said.append(f"{_listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
@@ -346,6 +350,10 @@ def _leads(column: Column, method: str) -> bool:
     """Whether it comes first; a mask of ones, which is no map, is left aside."""
     scores = np.where([one == "all_ones" for one in column.methods], np.nan, column.sign * column.means)
     return bool(column.methods[int(np.nanargmax(scores))] == method) if not np.isnan(scores).all() else False
+
+
+def _span(counts: Sequence[int]) -> str:
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def _listed(names: Sequence[str], most: int = 99) -> str:

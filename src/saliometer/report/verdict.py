@@ -1,4 +1,4 @@
-"""The verdict: two plain sentences from the standings."""
+"""The verdict: plain sentences from the standings."""
 
 from collections.abc import Sequence
 
@@ -31,6 +31,7 @@ In {{ "its worst bucket" if leaders | length == 1 else first.method ~ "’s wors
 {%- endif %}.
 """
 
+FIRST_LOOK = "One image of each kind is few: this is a first look, no verdict."
 FLOOR_WORDS = {"random": "random noise", "edge": "the edges of the image, which no model had a part in"}
 
 
@@ -52,7 +53,8 @@ def sentences(view: View) -> list[Markup]:
     )
     floors = [m for m in view.controls if kind(m) in FLOOR_WORDS and m in view.primary.methods]
     unbeaten = [_no_better(control, methods) for control, methods in view.unbeaten().items()]
-    return [lead, fill(WORST, leaders=leaders, floors=floors, unbeaten=unbeaten, run=view.run)]
+    said = [lead, fill(WORST, leaders=leaders, floors=floors, unbeaten=unbeaten, run=view.run)]
+    return [*said, Markup(FIRST_LOOK)] if view.single else said
 
 
 def _nobody(view: View) -> str:
