@@ -12,6 +12,7 @@ import saliometer
 from saliometer.engine import train_images as training
 from saliometer.engine.data import Data
 from saliometer.engine.image_cards import preprocessing_of
+from saliometer.engine.shown import Shown
 from saliometer.engine.subjects import load_model
 from saliometer.engine.train_images import checkpoint_epochs, checkpoints_of, load_trained, train_images
 from saliometer.engine.weights import fingerprint, read
@@ -92,6 +93,33 @@ def test_the_accuracies_are_those_of_the_weights_that_were_kept(done):
         assert entry["test_accuracy"] == pytest.approx((logits.argmax(1) == DATA.test_labels).float().mean().item())
         wanted = torch.nn.functional.cross_entropy(logits, DATA.test_labels).item()
         assert entry["test_loss"] == pytest.approx(wanted, rel=1e-4)
+
+
+def lag(folder: Path, weights: Path, epoch: int) -> float:
+    """How far running means are from those of what comes in, in the images of an epoch; in standard deviations."""
+    net, card = load_trained(folder)
+    net.load_state_dict(read(weights))
+    way, recipe = preprocessing_of(card), card["recipe"]
+    shown = Shown.on(torch.device("cpu"), DATA.train, DATA.train_labels, way, torch.contiguous_format)
+    images = torch.cat([part for _, part in shown.batches(epoch - 1, recipe["batch"], card["seed"], recipe["jitter"])])
+    found = []
+
+    def hear(norm: torch.nn.Module, inputs: tuple[torch.Tensor]) -> None:
+        away = (inputs[0].mean((0, 2, 3)) - norm.running_mean).abs() / norm.running_var.sqrt()
+        found.append(float(away.max()))
+
+    for norm in (module for module in net.modules() if isinstance(module, torch.nn.BatchNorm2d)):
+        norm.register_forward_pre_hook(hear)
+    net(images)
+    assert len(found) == 19
+    return max(found)
+
+
+def test_batch_norms_of_every_checkpoint_have_the_statistics_of_its_weights(done):
+    """While weights move fast, those of the last steps are of others, and a network that has learnt all guesses."""
+    folder, card = done
+    for path, entry in zip(checkpoints_of(folder), card["checkpoints"], strict=True):
+        assert lag(folder, path, entry["epoch"]) < 1e-3
 
 
 def test_colours_are_learnt_and_the_gate_says_so(tmp_path):
@@ -222,6 +250,7 @@ def test_a_recipe_of_the_paper_brings_its_head_and_freezes(tmp_path):
     assert card["recipe"]["frozen"]
     net, _ = load_trained(tmp_path)
     assert [layer.out_features for layer in net.linear if isinstance(layer, torch.nn.Linear)] == [1024, 256, 3]
+    assert lag(tmp_path, tmp_path / "final.safetensors", 1) > 0.1  # batch norms are as the paper's code leaves them
 
 
 def test_gradients_are_cut_off_value_by_value():

@@ -3,13 +3,16 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cose_study_toys import block, evidence, pairs_for, printed, trained
 from saliometer.cose.controls import CONTROLS
 from saliometer.cose.table import UNCHANGED
-from saliometer.report.figures._cose import INKS, Sheet, quartiles, violin
+from saliometer.report.figures._cose import INKS, Sheet
+from saliometer.report.figures._violins import quartiles, violin
 from saliometer.report.figures.cose_3 import cose_3
+from saliometer.report.figures.cose_6 import cose_6
 from saliometer.report.figures.cose_7 import cose_7
 from saliometer.report.figures.cose_8 import cose_8
 from saliometer.report.figures.cose_ablations import cose_gate, cose_weights
@@ -51,6 +54,37 @@ def test_figure_3_shows_our_points_and_the_papers_distribution(paper):
     assert np.mean(grads) == pytest.approx(60.61, abs=0.01)
     shapes = [one for one in chart.option["series"] if one.get("renderItem") == "violin"]
     assert [len(one["data"]) for one in shapes] == [7, 7]
+
+
+def spread(method: str, values: list[float], how: str) -> pa.Table:
+    """Rows of images whose one pair has such a similarity, NaN for none."""
+    rows = block(method, [(UNCHANGED, "flip_lr", 0.0)], how, images=len(values))
+    found = rows["value"].to_numpy().copy()
+    found[np.array(rows["metric"].to_pylist()) == UNCHANGED] = values
+    return rows.set_column(rows.schema.get_field_index("value"), "value", [found])
+
+
+def test_figure_6_shows_the_distribution_over_images_and_the_mean():
+    model = trained("toys", "resnet20")
+    values = [0.2, 0.4, 0.5, 0.6, 0.8, float("nan")]
+    blocks = [spread("GradCAM", values, how) for how in ("published", "default")]
+    blocks += [block("IG", pairs_for(-15, 50), how) for how in ("published", "default")]  # four images, the same
+    e = Evidence([model], {(model.data, model.label): [pa.concat_tables(blocks).unify_dictionaries()]})
+    charts = cose_6(study_of(e)).charts
+    assert [chart.title for chart in charts] == ["Mode published", "Mode default"]
+    for chart in charts:
+        rows = {(row["method"], row["models"]): row for row in chart.rows}
+        assert list(rows) == [(m, lane) for m in ("GradCAM", "IG") for lane in ("all models", "ConvNets")]
+        row = rows["GradCAM", "ConvNets"]
+        assert row["values"] == 5  # one image has none
+        found = [row[key] for key in ("mean", "lower_whisker", "first_quartile", "median", "third_quartile")]
+        assert found == pytest.approx([50, 20, 40, 50, 60])
+        assert row["mean_low"] < 50 < row["mean_high"]
+        outlines = [one for one in chart.option["series"] if one.get("renderItem") == "violin"]
+        assert [len(one["data"]) for one in outlines] == [1, 1, 0]  # of GradCAM: all, ConvNets, no Transformers
+        small = [one for one in chart.option["series"] if one.get("symbolSize") == 4]
+        assert [len(one["data"]) for one in small] == [4, 4, 0]  # four images are too few for a shape
+        assert chart.option["xAxis"]["min"] == -20
 
 
 def test_figure_7_has_the_papers_means(paper):
@@ -121,7 +155,7 @@ def test_the_gate_counts_the_mean_over_data_sets(paper):
 
 def test_nothing_is_drawn_of_nothing():
     nothing = study_of(evidence([], lambda model, method: None))
-    assert [draw(nothing) for draw in (cose_table_1, cose_3, cose_7, cose_gate)] == [None] * 4
+    assert [draw(nothing) for draw in (cose_table_1, cose_3, cose_6, cose_7, cose_gate)] == [None] * 5
 
 
 def test_a_row_of_maps_names_what_moved_and_holds_each_photograph_once():

@@ -10,6 +10,7 @@ import platform
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,15 @@ from saliometer.engine.image_cards import (
     read_card,
 )
 from saliometer.engine.initial import First, first_weights, started
-from saliometer.engine.recipes import ImageRecipe, optimiser_of, plateau_of, recipe_for, schedule_of
+from saliometer.engine.recipes import OURS, ImageRecipe, optimiser_of, plateau_of, recipe_for, schedule_of
 from saliometer.engine.shown import Shown
 from saliometer.engine.train import digest_of, write_card
 from saliometer.files import put
 from saliometer.images import Preprocessing
 from saliometer.images.labelled import checked_labels
 from saliometer.models._loop import Kept, Learning, loop
+from saliometer.sanity.layers import keeps_statistics
+from saliometer.sanity.randomise import REFERENCES, TOGETHER, estimate
 from saliometer.seeds import fork, forks, uniform
 from saliometer.types import Watch
 
@@ -181,7 +184,7 @@ def _trained(
         schedule_of(optimiser, recipe, steps), recipe.clip, lambda: _precision(place, half),
     )  # fmt: skip
     plateau, log, at = plateau_of(optimiser, recipe), Log(), checkpoint_epochs(recipe.epochs)
-    name, before = f"{card['arch']} on {data.name}", time.monotonic()
+    name, seed, before = f"{card['arch']} on {data.name}", card["seed"], time.monotonic()
 
     def ended(epoch: int, loss: float) -> None:
         nonlocal before
@@ -194,6 +197,8 @@ def _trained(
             plateau.step(test.measured(net, _precision(place, half))[0])
         log.seconds, before = log.seconds + time.monotonic() - before, time.monotonic()
         if epoch in at:
+            if recipe.name == OURS:
+                _settle(net, train, epoch, recipe, seed)
             log.entries.append(_checkpoint(net, out, epoch, loss, some, test))
             write_card(out / CARD, card | _so_far(log) | {"finished": False})
 
@@ -203,7 +208,6 @@ def _trained(
 
     parts: dict[str, Any] = {"log": log} | ({"plateau": plateau} if plateau is not None else {})
     kept = Kept(out / RUNNING, {"run": digest_of(json.dumps(card, sort_keys=True))}, parts, KEEP_EVERY)
-    seed = card["seed"]
     with exact():
         loop(
             net, lambda epoch: train.batches(epoch, recipe.batch, seed, recipe.jitter), train.labels, learning,
@@ -223,6 +227,18 @@ def _trained(
 
 def _precision(place: torch.device, half: bool) -> AbstractContextManager[Any]:
     return torch.autocast(place.type, torch.bfloat16, enabled=half)
+
+
+def _settle(net: nn.Module, train: Shown, epoch: int, recipe: ImageRecipe, seed: int) -> None:
+    """Batch norms get the statistics of the weights as they are now, on images of the epoch that has ended.
+
+    Those of the last steps are of weights that were others; after few steps that can cost all that was learnt.
+    """
+    norms = [module for module in net.modules() if keeps_statistics(module)]
+    if norms:
+        batches = islice(train.batches(epoch - 1, recipe.batch, seed, recipe.jitter), -(-REFERENCES // recipe.batch))
+        images = torch.cat([images for _, images in batches])[:REFERENCES]
+        estimate(net.eval(), norms, images[: steps_of(len(images), TOGETHER) * TOGETHER])
 
 
 def _checkpoint(net: nn.Module, out: Path, epoch: int, loss: float, train: Shown, test: Shown) -> dict[str, Any]:

@@ -172,6 +172,11 @@ class Evidence:
         except MissingError:
             return Estimate(float("nan"), float("nan"), float("nan"))
 
+    def by_image(self, name: str, models: Iterable[Trained], method: str) -> list[float]:
+        """A statistic in percent of each image alone, one model after the other; images that have none are left out."""
+        several = [getattr(self.cose(one, method).each, name) for one in models if self.has(one, method)]
+        return [100 * float(value) for values in several for value in values if not np.isnan(value)]
+
     def lacking(self, models: Sequence[Trained], method: str) -> str:
         """How many of some models COSE has a value for, where that is not all; for tables."""
         known = sum(not np.isnan(self.estimate("harmonic", [one], method).value) for one in models)

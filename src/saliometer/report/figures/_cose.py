@@ -1,4 +1,4 @@
-"""Parts of COSE's figures: values as dots with intervals, violins, and rows of maps."""
+"""Parts of COSE's figures: values as dots with intervals, and rows of maps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,27 +34,6 @@ def value(method: str, metric: str, condition: str, found: Estimate, paper: floa
     if np.isnan(found.value):
         return None
     return Value("COSE", condition, method, metric, found.value, found.low, found.high, paper)
-
-
-def violin(points: Sequence[float], lane: int) -> list[float]:
-    """An outline for `renderItem: violin`: the lane, then places and half widths; [] of fewer than five points."""
-    if len(points) < 5 or np.std(points) == 0:
-        return []
-    values = np.asarray(points, dtype=np.float64)
-    width = 0.9 * min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34 or values.std())
-    width = (width or values.std()) * len(values) ** -0.2
-    at = np.linspace(values.min() - 2 * width, values.max() + 2 * width, 40)
-    density = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
-    half = 0.48 * density / density.max()
-    return [float(lane), *(round(float(one), 3) for pair in zip(at, half, strict=True) for one in pair)]
-
-
-def quartiles(points: Sequence[float]) -> tuple[float, float, float, float, float]:
-    """Lower end, first quartile, median, third, upper end: whiskers reach 1.5 times the box, to points."""
-    low, middle, high = np.percentile(points, [25, 50, 75])
-    reach = 1.5 * (high - low)
-    inside = [one for one in points if low - reach <= one <= high + reach]
-    return min(inside), float(low), float(middle), float(high), max(inside)
 
 
 def table(label: str, head: Sequence[Markup], rows: Sequence[Markup], kind: str = "") -> Markup:

@@ -3,13 +3,13 @@
 from typing import Any
 
 from saliometer.report.figures import Chart, Drawing, figure
-from saliometer.report.figures._cose import INKS, quartiles, violin
+from saliometer.report.figures._cose import INKS
+from saliometer.report.figures._violins import height, option, quartiles, rules, shapes
 from saliometer.studies._claims import MissingError
 from saliometer.studies._cose_evidence import Evidence
 from saliometer.studies._cose_paper import FAMILIES, METHODS, OVERALL, TRANSFORMER, table, variants
 from saliometer.studies._cose_study import Study
 
-ROW = 18  # pixels of a lane
 LANES = 5  # of a method: ours and the paper's of either family, and an empty one
 NOTE = (
     "COSE in percent, one dot for each data set and model of ours, mode published. Shaded: the distribution of the "
@@ -32,7 +32,7 @@ def cose_3(study: Study) -> Drawing | None:
         for one in values
     ]
     label = f"COSE of {e.few()} by method, and of the paper's 25 and 30 settings"
-    chart = Chart(_option(ours, theirs), rows, label, 60 + ROW * LANES * len(METHODS))
+    chart = Chart(_option(ours, theirs), rows, label, height(len(METHODS), LANES))
     return Drawing(f"{NOTE} Here there are {e.few()}.", [chart])
 
 
@@ -63,7 +63,6 @@ def _lane(method: str, family: str, paper: bool) -> int:
 
 
 def _option(ours: Points, theirs: Points) -> dict[str, Any]:
-    names = [method if lane == 1 else "" for method in METHODS for lane in range(LANES)]
     series: list[dict[str, Any]] = []
     for family, ink in INKS.items():
         dots = [[round(x, 2), _lane(m, family, False)] for m in METHODS for x in ours[m, family]]
@@ -73,49 +72,14 @@ def _option(ours: Points, theirs: Points) -> dict[str, Any]:
                 "data": dots, "z": 4,
             }
         )  # fmt: skip
-        outlines = [violin(theirs[m, family], _lane(m, family, True)) for m in METHODS]
-        series.append(
-            {
-                "type": "custom", "renderItem": "violin", "name": f"{family}, paper", "itemStyle": {"color": ink},
-                "encode": {"x": 1, "y": 0}, "silent": True, "clip": True, "data": [one for one in outlines if one],
-            }
-        )  # fmt: skip
-        boxes = {m: quartiles(theirs[m, family]) for m in METHODS}
-        series.append(
-            {
-                "type": "custom", "renderItem": "whisker", "name": f"{family}, paper", "itemStyle": {"color": ink},
-                "encode": {"x": [2, 3], "y": 0}, "silent": True, "z": 3,
-                "data": [[_lane(m, family, True), box[2], box[1], box[3]] for m, box in boxes.items()],
-            }
-        )  # fmt: skip
+        points = {_lane(m, family, True): theirs[m, family] for m in METHODS}
+        series += shapes(f"{family}, paper", ink, points)
         hollow = {"color": "@card", "borderColor": ink, "borderWidth": 1.4}
         series.append(
             {
                 "type": "scatter", "name": f"{family}, paper", "symbol": "diamond", "symbolSize": 9, "z": 4,
-                "itemStyle": hollow, "data": [[round(box[2], 2), _lane(m, family, True)] for m, box in boxes.items()],
+                "itemStyle": hollow, "data": [[round(quartiles(some)[2], 2), lane] for lane, some in points.items()],
             }
         )  # fmt: skip
-    return {
-        "tooltip": {"trigger": "item", "formatter": "{a}: {c}"},
-        "legend": {"top": 0, "data": [*INKS, *(f"{family}, paper" for family in INKS)]},
-        "grid": {"left": 92, "right": 20, "top": 34, "bottom": 26},
-        "xAxis": {"type": "value", "min": 0, "max": 100, "interval": 10},
-        "yAxis": {
-            "type": "category", "data": names, "inverse": True, "axisTick": {"show": False},
-            "axisLabel": {"interval": 0, "hideOverlap": False}, "splitLine": {"show": False},
-        },
-        "series": [*series, _rules()],
-    }  # fmt: skip
-
-
-def _rules() -> dict[str, Any]:
-    """Between methods, and chance."""
-    style = {"color": "@rule", "type": "solid", "width": 1}
-    lines: list[dict[str, Any]] = [{"yAxis": (place + 1) * LANES - 1} for place in range(len(METHODS) - 1)]
-    half = {"xAxis": 50, "lineStyle": {"color": "@soft", "type": "dashed", "width": 1}}
-    return {
-        "type": "scatter", "data": [], "silent": True,
-        "markLine": {
-            "silent": True, "symbol": "none", "label": {"show": False}, "lineStyle": style, "data": [*lines, half]
-        },
-    }  # fmt: skip
+    series.append(rules([{"xAxis": 50}], "@soft", "dashed"))  # chance
+    return option(METHODS, LANES, series, [*INKS, *(f"{family}, paper" for family in INKS)])
