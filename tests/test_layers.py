@@ -34,7 +34,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},
-    "identifiability": {"results", "summary"},
+    "identifiability": {"registry", "results", "summary"},
     **dict.fromkeys(FAMILIES, CORE),
     "tasks": {*CORE, "images", "photos"},  # photographs lie behind objects
     "engine": ENGINE | {"summary", "judgement", "identifiability", "__version__"},
