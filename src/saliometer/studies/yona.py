@@ -105,7 +105,7 @@ SCALES = {
             {"t": 5, "half": 1, "t1": 8, "t2": 8, "labels": 60}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 200, 40, 1000, Training("digit_cnn(init=pytorch,width=0.5)", 10_000, Recipe(4, 64, 2e-3))),
-        _pair_sizes(5, 20, 24, 12, 200, Training("efficientnet_lite0", 1200, Recipe(3, 32, 3e-4))),
+        _pair_sizes(5, 20, 24, 12, 500, Training("efficientnet_lite0", 1200, Recipe(3, 32, 3e-4))),
         {
             "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
             "ig_smooth_grad": "draws=3,steps=5",
