@@ -64,16 +64,13 @@ class Scale:
 
 
 def _digit_sizes(
-    seeds: int, draws: int, images: int, beside: int, tested: int, arch: str, many: int, by_heart: int,
+    seeds: int, draws: int, images: int, beside: int, tested: int, arch: str, many: int, by_heart: tuple[int, float],
     epochs: Mapping[str, int], batch: int, rate: float,
 ) -> Sizes:  # fmt: skip
-    """`epochs` by task; labels in disorder are learned by heart on `by_heart` images."""
-    made = {
-        task: Training(
-            arch, by_heart if task == "labels" else many, Recipe(some, batch, rate), shuffled=task == "labels"
-        )
-        for task, some in epochs.items()
-    }
+    """`epochs` by task; labels in disorder are learned `by_heart`: on so many images, at that rate."""
+    made = {task: Training(arch, many, Recipe(some, batch, rate)) for task, some in epochs.items()}
+    known, slower = by_heart
+    made["labels"] = Training(arch, known, Recipe(epochs["labels"], batch, slower), shuffled=True)
     return Sizes(seeds, draws, images, beside, tested, made)
 
 
@@ -84,7 +81,7 @@ def _pair_sizes(seeds: int, draws: int, images: int, beside: int, tested: int, t
 SCALES = {
     "smoke": Scale(
         _digit_sizes(
-            4, 4, 200, 40, 500, "digit_cnn(width=0.25)", 5000, 300,
+            4, 4, 200, 40, 500, "digit_cnn(width=0.25)", 5000, (300, 3e-3),
             {"t": 3, "half": 2, "t1": 4, "t2": 4, "labels": 60}, 32, 3e-3,
         ),
         _pair_sizes(4, 4, 100, 20, 500, Training("digit_cnn(width=0.25)", 2500, Recipe(4, 32, 3e-3))),
@@ -101,7 +98,7 @@ SCALES = {
     ),
     "cpu": Scale(
         _digit_sizes(
-            5, 20, 200, 40, 1000, "digit_cnn(init=pytorch,width=0.5)", 20_000, 1000,
+            5, 20, 200, 40, 1000, "digit_cnn(init=pytorch,width=0.5)", 20_000, (1000, 1e-3),
             {"t": 5, "half": 1, "t1": 8, "t2": 8, "labels": 60}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 200, 40, 1000, Training("digit_cnn(init=pytorch,width=0.5)", 10_000, Recipe(4, 64, 2e-3))),
@@ -118,7 +115,7 @@ SCALES = {
     ),
     "quick": Scale(
         _digit_sizes(
-            10, 20, 1000, 200, 2000, "digit_cnn(init=pytorch)", 20_000, 2000,
+            10, 20, 1000, 200, 2000, "digit_cnn(init=pytorch)", 20_000, (2000, 1e-3),
             {"t": 10, "half": 3, "t1": 10, "t2": 40, "labels": 100}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn(init=pytorch)", 20_000, Recipe(8, 64, 2e-3))),
@@ -135,7 +132,7 @@ SCALES = {
     ),
     "paper": Scale(
         _digit_sizes(
-            10, 20, 1000, 1000, 5000, "digit_cnn", 60_000, 5000,
+            10, 20, 1000, 1000, 5000, "digit_cnn", 60_000, (5000, 1e-4),
             {"t": 50, "half": 10, "t1": 50, "t2": 50, "labels": 100}, 50, 1e-4,
         ),
         _pair_sizes(5, 20, 1000, 200, 2000, Training("digit_cnn", 20_000, Recipe(20, 50, 1e-3))),
