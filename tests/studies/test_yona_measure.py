@@ -153,19 +153,17 @@ def test_dividing_out_the_multiplier_leaves_the_gradient():
 
 def test_each_image_goes_through_each_model_once_for_methods_that_share_a_pass():
     some = scene()
-    wanted = predicted(some, CPU, 64)
+    wanted = predicted(some, CPU)
     SEEN.clear()
-    found = explained(
-        [one_method(name) for name in ("gradient", "input_x_gradient", "grad_cam")], some, wanted, CPU, 64
-    )
-    assert sum(SEEN) == 12 * IMAGES
+    found = explained([one_method(name) for name in ("gradient", "input_x_gradient", "grad_cam")], some, wanted, CPU)
+    assert sum(SEEN) == 12 * IMAGES + len(some.groups)  # one of each group tells how many go through at once
     images = some.images
     torch.testing.assert_close(found["input_x_gradient"]["t1"][1], found["gradient"]["t1"][1] * images)
 
 
 def test_a_method_that_fails_on_one_model_is_left_out_with_its_reason():
     some = scene()
-    found = explained([one_method("grad_cam(layer=nowhere)")], some, predicted(some, CPU, 64), CPU, 64)
+    found = explained([one_method("grad_cam(layer=nowhere)")], some, predicted(some, CPU), CPU)
     failure = found["grad_cam(layer=nowhere)"]
     assert isinstance(failure, Failure)
     assert "nowhere" in failure.message
@@ -175,9 +173,9 @@ def test_a_group_may_be_shown_some_images_only():
     some = scene()
     places = torch.arange(5, 15)
     some = replace(some, groups={**some.groups, "t": Group(models(2, 10, 40), "", places)})
-    wanted = predicted(some, CPU, 64)
+    wanted = predicted(some, CPU)
     assert wanted["t"].shape == (2, 10)
-    found = explained([one_method("gradient")], some, wanted, CPU, 64)["gradient"]
+    found = explained([one_method("gradient")], some, wanted, CPU)["gradient"]
     assert found["t"].shape == (2, 10, 1, 28, 28)
     assert controlled("edge", some, CPU)["t"].shape == (2, 10, 1, 28, 28)
     assert controlled("fresh_noise", some, CPU)["t"].shape == (2, 10, 1, 28, 28)
