@@ -1,6 +1,8 @@
 """The command line as a newcomer uses it: what is printed, exit codes, and one clear sentence for every mistake."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,7 +90,7 @@ def test_when_every_method_fails_there_are_still_the_controls(tmp_path: Path) ->
         (["train", "--loss", "hinge"], "Error: there is no loss 'hinge'"),
         (["explain", "--method", "gradcam"], "Error: there is no method 'gradcam'. Did you mean 'grad_cam'?"),
         (["explain", "--method", "oracle"], "Error: method 'oracle' shows the truth itself"),
-        (["explain", "--target", "2"], "Error: targets are 2..2, but model 'simple_cnn(seed=0)' has 2 classes, 0..1"),
+        (["explain", "--target", "2"], "Error: --target 2: model 'simple_cnn(seed=0)' has 2 classes, 0..1"),
         (["explain", "--image", "nowhere.png"], "Error: cannot read the image 'nowhere.png'"),
         (["train", "--restarts", "0"], "Error: restarts 0, epochs 0, limit 0: wanted restarts of 1 or more"),
         (["train", "--rate", "0"], "Error: batch is 512 and rate 0.0: wanted 1 or more, and more than 0"),
@@ -324,3 +326,43 @@ def test_scoring_needs_only_the_core_libraries(tmp_path: Path) -> None:
         "assert out.run.rows().num_rows == 12 * 6 * 8\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "saliometer.cli", "--help"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_help_needs_neither_torch_nor_pyarrow() -> None:
+    code = (
+        "import sys\nfrom saliometer.cli import app\ntry:\n    app(['audit', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('torch', 'numpy', 'pyarrow', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage:" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_table_that_is_piped_keeps_its_lines_whole_and_undefined_is_a_dash(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of pytest-xdist set it
+    long = "y" * 200
+    plain = call("rows", run, "--sql", f"select '{long}' as word, null as value").stdout
+    assert f"│ {long} │ -     │" in plain
+
+
+def test_a_file_that_cannot_be_written_is_named_in_words(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = call("rows", run, "--csv", tmp_path / "file" / "rows.csv")
+    assert result.exit_code == 2
+    assert re.fullmatch(r"Error: '.*file': [A-Z][a-z ]+\n", result.stderr)
+
+
+def test_the_version_is_told() -> None:
+    from saliometer import __version__
+
+    assert call("--version").stdout == f"saliometer {__version__}\n"

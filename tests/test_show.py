@@ -8,7 +8,9 @@ from typer.testing import CliRunner, Result
 
 from run_toys import toy_audit, toy_bench
 from saliometer.cli import app
+from saliometer.engine.estimate import Estimate
 from saliometer.engine.run import Unit, opened
+from saliometer.show_audit import announce
 from saliometer.show_study import show_claims
 from saliometer.summary import Scores
 
@@ -202,3 +204,9 @@ def test_showing_writes_nothing(tmp_path: Path) -> None:
     call("show", run.folder)
     assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
     assert opened(run.folder).manifest == run.manifest
+
+
+@pytest.mark.parametrize(("left", "words"), [(5, "5 images, "), (3, "3 of 5 images, ")])
+def test_what_is_about_to_happen_is_what_is_left(left: int, words: str) -> None:
+    expected = Estimate(90.0, 1234, left, {}, {})
+    assert announce(expected, [None] * 5, 2) == f"{words}2 methods: 1,234 passes, about 1 min 30 s on this machine."  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the command line shows: tables with rich, one picture with matplotlib."""
+"""What the command line shows of a benchmark: tables with rich."""
 
 import io
 import math
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -217,12 +216,15 @@ def query(rows: pa.Table, sql: str | None, limit: int) -> pa.Table:
             raise ValueError(f"--sql: {error}") from error
 
 
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
 def print_table(found: pa.Table, most: int = 40) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
+    console = screen()
     table = Table()
     same = [name for name in found.column_names if name != "value" and len(pc.unique(found[name])) == 1]
     if len(found.column_names) > 8:  # all columns of rows: what is the same everywhere is said once
@@ -231,69 +233,7 @@ def print_table(found: pa.Table, most: int = 40) -> None:
     for name in found.column_names:
         table.add_column(escape(name))
     for row in found.slice(0, most).to_pylist():
-        table.add_row(*(escape(f"{value:.4f}" if isinstance(value, float) else str(value)) for value in row.values()))
+        table.add_row(*(escape(_cell(value)) for value in row.values()))
     console.print(table)
     if found.num_rows > most:
         print(f"{most} of {found.num_rows} rows; --csv FILE writes them all, --sql chooses.")
-
-
-def draw_explanation(
-    method: str, setting: str, sample: int, image: Path | None, target: int | None, seed: int, out: Path
-) -> str:
-    """Draw image and map side by side and over each other; returns a sentence on what was drawn."""
-    import torch
-    from matplotlib.figure import Figure
-
-    from saliometer.engine.explain import explain
-    from saliometer.engine.request import Request
-    from saliometer.engine.resolve import one_method
-    from saliometer.engine.shipped import load
-    from saliometer.tasks.textbox import textbox
-
-    model = load(setting)
-    if image is not None:
-        images, name = _picture(image), image.name
-    else:
-        if sample < 0:
-            raise ValueError(f"--sample {sample}: wanted 0 or more")
-        images, name = textbox(setting, start=sample, count=1, seed=seed).batch.images, f"test-{sample}"
-    logits = model.logits(images)[0]
-    explained = int(logits.argmax()) if target is None else target
-    compared = one_method(method).entry.facts.needs_references
-    references = Request((setting,), seed=seed).references(setting) if compared else None
-    maps = explain(model, images, method, torch.tensor([explained]), references=references, seed=seed)[0].numpy()
-    if not np.isfinite(maps).all():
-        raise ValueError(f"method '{method}' returned NaN or infinity: nothing to draw")
-    most = float(np.abs(maps).max()) or 1.0
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    grey = images[0].mean(0).numpy()
-    left.imshow(grey, cmap="gray", vmin=0, vmax=1)
-    left.set_title(f"{name}: predicted {int(logits.argmax())}")
-    shown = middle.imshow(maps, cmap="RdBu_r", vmin=-most, vmax=most)
-    middle.set_title(f"{method}, class {explained}")
-    right.imshow(grey, cmap="gray", vmin=0, vmax=1)
-    right.imshow(maps, cmap="RdBu_r", vmin=-most, vmax=most, alpha=np.clip(np.abs(maps) / most, 0, 0.9))
-    right.set_title("the map over the image")
-    for axis in (left, middle, right):
-        axis.set_axis_off()
-    figure.colorbar(shown, ax=right, shrink=0.8, label="attribution")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=150)
-    score = float(logits[explained])
-    return f"Wrote {out}: {method} on {name}, class {explained} (logit {score:.2f}), model {model.name} of {setting}."
-
-
-def _picture(path: Path) -> Any:
-    import torch
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as picture:
-            pixels = np.asarray(picture.convert("RGB"), dtype=np.float32) / 255
-    except (OSError, UnidentifiedImageError) as error:
-        raise ValueError(f"cannot read the image '{path}' ({error})") from error
-    if pixels.shape != (64, 64, 3):
-        height, width, _ = pixels.shape
-        raise ValueError(f"'{path}' is {width}x{height}, wanted 64x64, which the TextBox models take: resize it first")
-    return torch.from_numpy(pixels).permute(2, 0, 1)[None]

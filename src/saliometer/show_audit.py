@@ -40,9 +40,9 @@ SHORT = {
 
 def announce(expected: "Estimate", source: "Source", methods: int) -> str:
     """What is about to happen, before it does."""
-    passes = expected.passes * len(source)
+    left = f"{expected.images} of " if expected.images < len(source) else ""
     when = duration(expected.seconds)
-    return f"{len(source)} images, {methods} methods: {passes:,} passes, about {when} on this machine."
+    return f"{left}{len(source)} images, {methods} methods: {expected.passes:,} passes, about {when} on this machine."
 
 
 def show(outcome: "Judged", page: Path | None) -> None:

@@ -1,0 +1,5 @@
+"""`python -m saliometer.cli`."""
+
+from saliometer.cli import main
+
+main()
