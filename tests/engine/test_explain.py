@@ -40,6 +40,15 @@ def test_the_cam_layer_is_the_last_feature_map_that_no_pooling_made(net: nn.Modu
     torch.testing.assert_close(explain(net, images, "grad_cam"), explain(net, images, "grad_cam", layer="1"))
 
 
+@pytest.mark.parametrize("method", ["xrai(steps=2)", "expected_gradients(draws=2)", "grad_cam"])
+def test_images_may_ask_for_gradients_of_their_own(method: str, net: nn.Module) -> None:
+    images, others = torch.rand(2, 1, 8, 8), torch.rand(2, 1, 8, 8)
+    asking = images.clone().requires_grad_()
+    maps = explain(net, asking, method, references=others.clone().requires_grad_())
+    torch.testing.assert_close(maps, explain(net, images, method, references=others))
+    assert (maps.requires_grad, asking.requires_grad, asking.grad) == (False, True, None)
+
+
 def test_a_callable_is_taken(net: nn.Module) -> None:
     def mine(model: nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return images * 2
@@ -71,6 +80,48 @@ def test_what_cannot_be_explained_is_refused_in_words(change: dict, message: str
 def test_a_model_in_train_mode_is_refused(net: nn.Module) -> None:
     with pytest.raises(ValueError, match=r"is in train mode.*call model\.eval\(\) first"):
         explain(net.train(), torch.rand(1, 1, 8, 8), "gradient")
+
+
+@pytest.mark.parametrize("method", ["gradient", "guided_backprop", "grad_cam"])
+def test_a_compiled_model_is_explained_as_the_one_it_was_made_of(method: str, net: nn.Module) -> None:
+    images = torch.rand(2, 1, 8, 8)
+    torch.testing.assert_close(explain(torch.compile(net), images, method), explain(net, images, method))
+
+
+def test_a_model_whose_batch_norms_read_the_batch_is_refused(net: nn.Module) -> None:
+    net[1] = nn.BatchNorm2d(4, track_running_stats=False).eval()
+    with pytest.raises(
+        ValueError, match=r"1 batch norms have no running statistics \(1\): .* so do its maps; let them"
+    ):
+        explain(net, torch.rand(2, 1, 8, 8), "gradient")
+
+
+class Counts(nn.Module):
+    """Writes to a buffer of its own in every pass; `grows` has the logits depend on it."""
+
+    def __init__(self, net: nn.Module, grows: bool) -> None:
+        super().__init__()
+        self.net, self.grows = net, grows
+        self.register_buffer("passes", torch.zeros(()))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.passes += 1
+        logits: torch.Tensor = self.net(images)
+        return logits * self.passes if self.grows else logits
+
+
+@pytest.mark.parametrize("method", ["grad_cam", "lrp_z"])
+def test_a_model_that_only_keeps_books_is_explained(net: nn.Module, method: str) -> None:
+    images = torch.rand(2, 1, 8, 8)
+    torch.testing.assert_close(explain(Counts(net, False).eval(), images, method), explain(net, images, method))
+
+
+def test_a_model_that_is_another_one_in_every_pass_is_told_what_works(net: nn.Module) -> None:
+    images = torch.rand(2, 1, 8, 8)
+    with pytest.raises(
+        ValueError, match="if its own forward writes to its weights or buffers, use gradient, path, CAM"
+    ):
+        explain(Counts(net, True).eval(), images, "lrp_z")
 
 
 def test_a_model_of_another_output_shape_is_refused() -> None:

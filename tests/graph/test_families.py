@@ -225,6 +225,18 @@ def test_an_unknown_operation_that_bends_is_found_to(name, size):
     assert not is_affine(BENT[name], size * pictures())
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "instance norm", "sin", "erf"])
+def test_an_operation_that_bends_is_refused_also_where_it_looks_straight(name):
+    """Around values that are all 0 a normalisation is odd, so that what it gives on both sides cancels."""
+    operation = {"sin": torch.sin, "erf": torch.erf}.get(name) or OPERATIONS[""][name]
+    net, black = behind(operation), 0 * pictures()
+    net.first.bias.data.zero_()
+    forward = Network(net, net).run(black)
+    rules = dict.fromkeys(("kernel", "average", "route", "shift", "affine"), transpose)
+    with pytest.raises(RefusedError, match="no rule for the operation"):
+        walk(forward, torch.ones_like(forward.logits), rules)
+
+
 def test_affine_operations_are_walked_and_others_refused_by_name_and_place():
     images = pictures()
     for operation, works in ((AFFINE["cumsum"], True), (torch.abs, False)):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from graph_toys import Written, kinds, operations, pictures, settled, torchvision_net, written
 from saliometer import explain
 from saliometer.graph import Network, UnfitError, transpose, walk
+from saliometer.graph import network as network_file
 from saliometer.graph.capture import capture
 from saliometer.graph.network import nonlinear, state_of
 from toys import small_cnn
@@ -313,6 +314,24 @@ def test_a_change_that_the_first_image_does_not_show_is_noticed_too():
         assert not torch.allclose(before, explain(net, images, "deeplift_rescale", targets), rtol=1e-2)
     finally:
         FLAG["on"] = False
+
+
+def test_operations_are_counted_once_while_autograds_trail_is_the_same(monkeypatch):
+    """To count takes as long as many passes; what the trail does not show, the logits do."""
+    counted = []
+    enter = network_file._Counter.__enter__
+    monkeypatch.setattr(network_file._Counter, "__enter__", lambda self: counted.append(1) or enter(self))
+    net, images = written(flagged("elsewhere")), pictures()
+
+    def counts() -> int:
+        counted.clear()
+        explain(net, images, "guided_backprop", torch.tensor([0, 1, 2]), other="gradient")
+        return len(counted)
+
+    assert counts() > 0
+    assert counts() == 0
+    monkeypatch.setitem(FLAG, "on", True)
+    assert counts() > 0
 
 
 def test_a_number_in_an_attribute_that_changed_is_noticed():

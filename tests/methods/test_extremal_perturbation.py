@@ -1,9 +1,10 @@
 """Extremal perturbations: methods.md 8.5, its derivatives against autograd, its descent against PyTorch's, flags."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import pytest
 import torch
+from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 from saliometer.engine.answer import Answers
@@ -11,7 +12,7 @@ from saliometer.engine.score import Failure, drive
 from saliometer.methods._extremal import LEVELS, brush, mixed, pyramid, sharpened
 from saliometer.methods.extremal_perturbation import REWARDS, preserving
 from saliometer.perturb import blurred
-from saliometer.types import Model
+from saliometer.types import Model, Question
 from toys import CPU, Formula, Spy, batch_of, explain, explained, model_of, noise_batch, small_cnn
 
 PATCH = torch.zeros(32, 32).index_fill(0, torch.arange(10, 22), 1) * torch.zeros(32).index_fill(
@@ -213,16 +214,29 @@ def test_it_reports_the_area_it_reached_and_the_score_it_kept():
     assert near.flags["loose"].tolist() == [False]
 
 
-def test_the_map_is_the_sum_of_the_masks_out_of_focus():
+def test_the_map_is_the_sum_of_the_masks():
     model, images = texture()
     one, two, both = (
         explain(model, batch_of(images), f"extremal_perturbation(steps=5,areas='{areas}')")
         for areas in ("0.1", "0.4", "0.1,0.4")
     )
     torch.testing.assert_close(one + two, both)
-    spot = torch.zeros(1, 1, 32, 32)
-    spot[..., 16, 16] = 1
-    assert blurred(spot, 0.09 * 32).max() < 0.1
+
+
+def test_the_map_is_out_of_focus_by_nine_hundredths_of_the_shorter_side(monkeypatch):
+    """Two masks of a spot each; the border mirrors, its edge pixels not repeated."""
+    masks = torch.zeros(2, 1, 32, 32)
+    masks[0, 0, 16, 16], masks[1, 0, 2, 30] = 1, 0.5
+
+    def given(*_: object) -> Generator[Question, Tensor, Tensor]:
+        yield from ()
+        return masks
+
+    monkeypatch.setattr("saliometer.methods.extremal_perturbation.preserving", given)
+    model, images = texture()
+    found = explain(model, batch_of(images), "extremal_perturbation(areas='0.1,0.2',steps=1)")[0, 0]
+    wanted = gaussian_filter(masks.sum((0, 1)).double().numpy(), 0.09 * 32, mode="mirror", truncate=4)
+    torch.testing.assert_close(found.double(), torch.from_numpy(wanted), rtol=0, atol=1e-7)
 
 
 def test_an_image_that_blur_leaves_alone_gets_zeros_and_a_word():

@@ -262,6 +262,8 @@ class Normalised(nn.Module):
             return self.net((images - self.mean) * (1 / self.std))
         if self.how == "affine":
             return self.net(images * (1 / self.std) - self.mean / self.std)
+        if self.how == "batch norm":
+            return self.net(F.batch_norm(images, self.mean.flatten(), self.std.flatten().square(), eps=0.0))
         if self.how == "by channel":
             return self.net(torch.stack([(images[:, c] - MEAN[c]) / STD[c] for c in range(3)], 1))
         return self.net(torchvision.transforms.functional.normalize(images, MEAN, STD))
@@ -277,6 +279,7 @@ def normalised(how: str) -> nn.Module:
 
 WAYS = [(text, "torchvision") for text in (*LRP, "deep_taylor")]
 WAYS += [(text, how) for text in ("lrp_z", "lrp_gamma", "deep_taylor") for how in ("factor", "affine", "by channel")]
+WAYS += [(text, "batch norm") for text in (*LRP[3:], "deep_taylor")]  # which lrp_z and lrp_epsilon share by its terms
 
 
 @pytest.mark.parametrize(("text", "how"), WAYS)

@@ -84,6 +84,25 @@ def test_a_mask_goes_from_0_to_1():
     assert maps.amax((1, 2, 3)).tolist() == pytest.approx([1] * 5)
 
 
+class Signed(nn.Module):
+    """Two feature maps with negative values, the same for every image, beside a score of the pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Identity()
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = torch.tensor([[[1.0, -3.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, -1.0]]])
+        self.features(maps.expand(len(images), -1, -1, -1).to(images))
+        return images.flatten(1)[:, :2]
+
+
+def test_negative_activations_count_as_none():
+    """Both channels alike: 1 at the first place, 0 elsewhere, however negative they are there."""
+    maps = explain(model_of(Signed(), "features"), batch_of(torch.ones(1, 1, 2, 2)), "opti_cam(steps=0)")
+    assert maps.flatten().tolist() == [1, 0, 0, 0]
+
+
 def test_a_dead_layer_makes_a_dead_map():
     net = gap_cnn()
     with torch.no_grad():

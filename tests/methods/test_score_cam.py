@@ -65,20 +65,35 @@ def test_only_flat_channels_make_a_dead_map():
     assert found.flags["dead_cam"].tolist() == [True]
 
 
+class Own(nn.Module):
+    """The image's own channels as features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Identity()
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.features(images)
+        return features.mean((2, 3))
+
+
 def test_an_image_whose_channels_are_flat_is_dead_among_others():
-    class Own(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.features = nn.Identity()
-
-        def forward(self, images: Tensor) -> Tensor:
-            return self.features(images).mean((2, 3))
-
     images = torch.cat((IMAGE_A, torch.ones_like(IMAGE_A)))
     model = model_of(Own(), "features")
     found = explained(model, batch_of(images), "score_cam")
     assert found.flags["dead_cam"].tolist() == [False, True]
     torch.testing.assert_close(found.maps[:1], explain(model, batch_of(IMAGE_A), "score_cam"))
+
+
+@pytest.mark.parametrize("weights", ["softmax_logits", "probability"])
+def test_a_channel_that_is_flat_for_one_image_is_left_out_of_that_one(weights):
+    """Its first channel alone counts there, with all of the weight, or with its probability."""
+    half_flat = torch.cat((IMAGE_A[:, :1], torch.ones_like(IMAGE_A[:, :1])), 1)
+    model, text = model_of(Own(), "features"), f"score_cam(weights={weights})"
+    together = explain(model, batch_of(torch.cat((IMAGE_A, half_flat))), text)
+    torch.testing.assert_close(together[1:], explain(model, batch_of(half_flat), text))
+    if weights == "softmax_logits":
+        torch.testing.assert_close(together[1:], half_flat[:, :1])
 
 
 @pytest.mark.parametrize("size", [0, 3])

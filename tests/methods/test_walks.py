@@ -283,6 +283,38 @@ def test_deep_taylor_is_positive_and_conserves():
     torch.testing.assert_close(found.maps.sum((1, 2, 3))[positive], (score - found.facts["lost"])[positive], **CLOSE)
 
 
+class Bare(nn.Module):
+    """Scores (N,) that are added and taken away before they are put side by side."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        one, other = images[..., :2].relu().sum((1, 2, 3)), images[..., 2:].relu().mean((1, 2, 3))
+        return torch.stack((one + other, one - other), 1)
+
+
+@pytest.mark.parametrize("text", [text for text in WALKS if text != "guided_grad_cam"])
+def test_values_without_channels_are_walked(text):
+    """Of positive pixels every relevance and difference is the pixel times its weight, 1 or a half."""
+    batch = double(flat([0.2, 0.4, 0.6, 0.9], [0.5, 0.1, 0.3, 0.8]))
+    batch = Batch(batch.images, batch.targets, batch.seeds, torch.zeros(1, 1, 1, 4, dtype=DOUBLE))
+    wanted = torch.tensor([1, 1, 0.5, 0.5], dtype=DOUBLE).expand(2, 1, 1, 4)
+    wanted = wanted if text in ("deconvnet", "guided_backprop") else wanted * batch.images
+    torch.testing.assert_close(explain(model_of(Bare()), batch, text), wanted, **NEARLY)
+
+
+class Spread(nn.Module):
+    """The sum of x + mean(x) over places, where the mean is spread over them."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        score: Tensor = (images.relu() + images.relu().mean(3, keepdim=True)).sum((1, 2, 3))
+        return Both()(score[:, None])
+
+
+def test_deep_taylor_shares_a_sum_with_a_spread_branch_place_by_place():
+    """x + mean(x) at x = (1, 3): of 3 the mean gets 2, of 5 it gets 2, and these 4 it hands on as 1 and 3."""
+    found = explained(model_of(Spread()), double(flat([1, 3])), "deep_taylor")
+    assert found.maps.flatten().tolist() == pytest.approx([1 + 1, 3 + 3])
+
+
 def test_one_reference_makes_deep_shap_deeplift():
     model = rich()
     batch = batch_for(model)
@@ -438,3 +470,25 @@ def test_large_shares_of_opposite_branches_are_reported(one, other, largest):
     found = explained(model_of(Branched(one, other)), double(flat([1])), "lrp_z")
     assert found.facts["largest_share"].tolist() == pytest.approx([largest])
     assert found.maps.item() == pytest.approx(one + other)
+
+
+class Weighed(nn.Module):
+    """A linear layer as one operation that weighs its bias, or as another."""
+
+    def __init__(self, fused: bool) -> None:
+        super().__init__()
+        self.layer, self.fused = nn.Linear(4, 2, dtype=DOUBLE), fused
+
+    def forward(self, images: Tensor) -> Tensor:
+        weight, bias = self.layer.weight, self.layer.bias
+        if self.fused:
+            return torch.addmm(bias, images.flatten(1), weight.T, beta=0.25, alpha=2)
+        return F.linear(images.flatten(1), 2 * weight, bias / 4)
+
+
+@pytest.mark.parametrize("name", ["lrp_z", "lrp_epsilon", "lrp_alpha_beta", "lrp_gamma", "deeplift_rescale"])
+def test_a_weighed_bias_counts_as_much_as_it_weighs(name):
+    fused, plain = Weighed(True), Weighed(False)
+    plain.load_state_dict(fused.state_dict())
+    batch = double(flat([1, 0.2, 0.7, 0.5]))
+    torch.testing.assert_close(explain(model_of(fused), batch, name), explain(model_of(plain), batch, name), **CLOSE)

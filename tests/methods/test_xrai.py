@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from doubles import double, linear, raw, smooth_cnn
 from saliometer.methods._segments import felzenszwalb, grown
-from saliometer.methods.xrai import painted
+from saliometer.methods.xrai import _painted, painted
 from saliometer.types import Batch
 from toys import Spy, batch_of, explain, explained, fixture_l, flat, model_of, noise_batch, small_cnn
 
@@ -73,6 +73,17 @@ def test_segments_grow_by_a_disk(radius):
     disk = span[:, None] ** 2 + span**2 <= radius**2
     wanted = [ndimage.binary_dilation(labels[s] == k, disk) for s, count in ((0, 3), (1, 2)) for k in range(count)]
     assert np.array_equal(grown(labels, radius), np.reshape(wanted, (5, -1)))
+
+
+@pytest.mark.parametrize(("height", "grown_by"), [(224, 5), (112, 2)])
+def test_segments_grow_by_five_pixels_at_a_height_of_224(height, grown_by):
+    """The left half has all the attribution; its segment takes in that many columns more and shares with them."""
+    columns = torch.arange(20)
+    values = (columns < 10).double().expand(1, 1, height, 20)
+    labels = (columns >= 10).long().expand(1, 1, height, 20)
+    reach = 10 + grown_by
+    wanted = torch.where(columns < reach, 10 / reach, 0.0).double().expand(1, 1, height, 20)
+    torch.testing.assert_close(_painted(values, labels), wanted)
 
 
 def test_the_attribution_is_the_mean_of_two_integrated_gradients_and_the_highest_channel_counts():

@@ -102,6 +102,13 @@ def probes(image: Tensor) -> Tensor:
     return torch.cat((image[:2], 0.5 * one.flip(-1), noise * strength))
 
 
+def stirred(net: nn.Module, image: Tensor) -> bool:
+    """Whether anything in its input changes a network's output."""
+    with torch.no_grad():
+        given = net(probes(image))
+    return not bool((given == given[:1]).all())
+
+
 def looks_like_probability(given: Tensor) -> bool:
     """Whether rows (N, classes) are all in [0, 1] with sum 1; of a single column, whether it never leaves [0, 1]."""
     inside = bool(((given >= 0) & (given <= 1)).all())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
-from saliometer.engine.checked import shown
+from saliometer.engine.checked import oddities, shown
 from saliometer.engine.known import Known
 from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
@@ -56,11 +56,14 @@ def explain(
     limit in GiB.
     """
     _check_images("images", images)
+    images = images.detach()  # they may be leaves of the caller's own graph
     if references is not None:
         _check_images("references", references)
-        references = references.to(images)
+        references = references.detach().to(images)
     if not isinstance(model, Model | nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module")
+    if isinstance(model, nn.Module):
+        model = getattr(model, "_orig_mod", model)  # what torch.compile wraps, where hooks and captures cannot look
     if targets is not None:
         _check_targets(targets, len(images))
     if batch_size < 0:
@@ -249,6 +252,8 @@ def _wrapped(
 ) -> Model:
     if any(module.training for module in modules_of(net)):  # before anything runs that would change it
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
+    if odd := oddities(net):
+        raise ValueError(f"{odd[0]}; let them track running statistics, or use another normalisation")
     means, stds = ((v,) if isinstance(v, int | float) else tuple(v) for v in (mean, std))
     for name, values in (("mean", means), ("std", stds)):
         if len(values) not in (1, images.shape[1]):

@@ -26,7 +26,7 @@ def folded(graph: Graph) -> Graph:
             continue
         steps[before.number] = _joined(before, step)
         steps[step.number] = Step(step.number, "identity", step.place, _identity, (step.args[0],))
-    return Graph(tuple(steps), graph.layers, {"state": graph.facts.get("state")})
+    return Graph(tuple(steps), graph.layers, {name: graph.facts.get(name) for name in ("state", "bent")})
 
 
 def _identity(value: Tensor) -> Tensor:

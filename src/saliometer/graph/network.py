@@ -3,6 +3,7 @@
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import Node
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -27,9 +29,14 @@ NONLINEAR = {
     "round", "floor", "ceil", "trunc", "frac", "remainder", "fmod", "linalg_vector_norm", "norm", "var", "std",
     "var_mean", "prod", "cumprod", "glu", "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
 }  # fmt: skip
+CHOICES = {"where", "masked_fill"}  # linear where the choice does not depend on the images
 GROUPS = ("batch_norm", "layer_norm", "group_norm", "max_pool", "scaled_dot_product")  # one name for all their kernels
 PRODUCTS = {"mul", "div", "bmm", "mm", "addmm", "baddbmm", "addcmul", "addcdiv", "convolution", "dot", "mv"}
 FLAGS = frozenset((bool, float, str))  # kinds of attributes of a module that decide what it does
+CHANGED = (
+    " was changed since it was captured: try again; if its own forward writes to its weights or buffers, use gradient, "
+    "path, CAM or perturbation methods"
+)
 AGREE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 _captured: weakref.WeakKeyDictionary[nn.Module, dict[Any, Graph]] = weakref.WeakKeyDictionary()
@@ -66,6 +73,7 @@ class Network:
         self._counts: Counter[str] | None = None  # of the nonlinear operations that the network itself was seen to run
         self._renewed = False  # what was captured before was forgotten
         self._twins: list[_Twin] = []
+        self._checked = True  # since the last pass
 
     def walked(self, walk: Callable[["Network", slice], Tensor], rows: slice) -> Tensor:
         """What a walk finds, compared with the network itself; done again if the network was another one by then."""
@@ -91,6 +99,7 @@ class Network:
         forward = Pass(folded(graph) if fold else graph, images, slopes=slopes, keep=keep, check=self._check)
         if not any(twin.graph is graph for twin in self._twins):
             self._twins.append(_Twin(graph, images[:1], forward.logits[:1]))
+        self._checked = False
         return forward
 
     def laid_out(self, images: Tensor) -> Tensor:
@@ -110,8 +119,9 @@ class Network:
 
     def _check(self) -> None:
         """For the end of a walk, when a GPU has its work: what the network itself runs is counted meanwhile."""
-        if self._stale():
-            raise StaleError(f"{type(self.net).__name__} was changed since it was captured: try again")
+        if not self._checked and self._stale():
+            raise StaleError(type(self.net).__name__ + CHANGED)
+        self._checked = True
 
     def _stale(self) -> bool:
         """Whether the network runs other operations than were captured, which is forgotten then; an error if again."""
@@ -121,8 +131,7 @@ class Network:
             self._twins.clear()
             return True
         if self._twins and self._counts is None:
-            first = self._twins[0]
-            first.own, self._counts = self._own(first.image)
+            self._counts = self._own(self._twins[0])
         counts = (twin.graph.facts["nonlinear"] for twin in self._twins)
         other = next((found for found in counts if found != self._counts), None)
         if other is None:
@@ -134,14 +143,27 @@ class Network:
         self._renewed = True
         return True
 
-    def _own(self, images: Tensor) -> tuple[Tensor, Counter[str]]:
-        """What the network itself gives for an image, and the nonlinear operations that it runs."""
+    def _own(self, twin: _Twin) -> Counter[str]:
+        """The nonlinear operations that the network itself runs; its logits are kept.
+
+        To count them takes a while; where autograd's trail is the one that was left when they were counted, they are
+        the same.
+        """
+        facts = twin.graph.facts
         with torch.enable_grad():  # without gradients some layers run as one operation
-            leaf = images.detach().clone().requires_grad_()
+            leaf = twin.image.detach().clone().requires_grad_()
             counter = _Counter(leaf)
-            with counter:
+            with nullcontext() if "trail" in facts else counter:
                 logits = self.logits(leaf.clone())
-        return logits.detach(), counter.seen
+        twin.own, trail = logits.detach(), _trail(logits)
+        if "trail" not in facts:
+            if counter.seen == facts["nonlinear"]:
+                facts["trail"] = trail
+            return counter.seen
+        if facts["trail"] == trail:
+            return facts["nonlinear"]  # type: ignore[no-any-return]
+        del facts["trail"]
+        return self._own(twin)
 
     def _difference(self, wanted: Counter[str], came: Counter[str]) -> str:
         op = next(op for op in sorted(wanted | came) if wanted[op] != came[op])
@@ -159,7 +181,7 @@ class Network:
                 continue
             _captured.pop(self.net, None)
             if twin.graph.facts["renewed"]:
-                raise StaleError(f"{type(self.net).__name__} was changed since it was captured: try again")
+                raise StaleError(type(self.net).__name__ + CHANGED)
             if not bool(own.isfinite().all()):
                 raise ValueError(
                     f"the logits of {type(self.net).__name__} are not finite: its weights or images are bad"
@@ -226,13 +248,13 @@ def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
 
 def _renewed(graph: Graph) -> Graph:
     """The same steps on weights that were written to: what was found out about the old ones is forgotten."""
-    kept = {name: graph.facts[name] for name in ("nonlinear", "live")}
+    kept = {name: graph.facts[name] for name in ("nonlinear", "bent", "live", "trail") if name in graph.facts}
     return Graph(graph.steps, graph.layers, kept | {"renewed": True})
 
 
 def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
     """The nonlinear operations that the steps of a graph run; an error where one was taken for linear."""
-    kinds = families(graph)
+    kinds, bent = families(graph), set[int]()
     with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
         values: dict[int, Any] = {0: fake.from_tensor(images.clone())}
         counter = _Counter(values[0])
@@ -241,8 +263,11 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
             with counter:
                 values[step.number] = step(values)
             hidden = counter.seen - before
+            if hidden.keys() - CHOICES:
+                bent.add(step.number)
             if kinds[step.number] in LINEAR and hidden:
                 raise UnfitError(f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}")
+    graph.facts["bent"] = frozenset(bent)
     return counter.seen
 
 
@@ -269,6 +294,17 @@ def modules_of(net: nn.Module) -> list[nn.Module]:
             found[id(module)] = module
             left += module._modules.values()  # type: ignore[arg-type]
     return list(found.values())
+
+
+def _trail(logits: Tensor) -> tuple[str, ...]:
+    """The operations that autograd would go back through, by name and always in the same order."""
+    seen, left = dict[Node, str](), [logits.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen:
+            seen[node] = node.name()
+            left += [before for before, _ in node.next_functions]
+    return tuple(seen.values())
 
 
 class _Counter(TorchDispatchMode):

@@ -225,6 +225,15 @@ def transpose(here: Here, signal: Any) -> Signals:
 
 def walk(forward: Pass | Repeated, start: Any, rules: Rules, reference: Chosen | None = None) -> Any:
     """The signal that reaches the images when `start` is put on the logits."""
+    with torch.no_grad():
+        reached = _reached(forward, start, rules, reference)
+    if reached is None:
+        raise ValueError("no signal reaches the images from the logits")
+    forward.check()
+    return reached
+
+
+def _reached(forward: Pass | Repeated, start: Any, rules: Rules, reference: Chosen | None) -> Any:
     graph = forward.graph
     signals: dict[int, Any] = {graph.output: start}
     for step in reversed(graph.steps[1:]):
@@ -235,18 +244,13 @@ def walk(forward: Pass | Repeated, start: Any, rules: Rules, reference: Chosen |
         if step.op == "getitem":
             _add_item(signals, step, signal, len(here.inputs[0]))
             continue
-        with torch.no_grad():
-            back = [signal] if step.op == "identity" else _rule(graph, step, rules, here)(here, signal)
+        back = [signal] if step.op == "identity" else _rule(graph, step, rules, here)(here, signal)
         if all(sent is None for sent in back):
             raise RefusedError(f"nothing can be sent back through the operation {step}")
         for number, sent in zip(step.inputs, back, strict=True):
             if sent is not None:
                 signals[number] = sent if number not in signals else signals[number] + sent
-    reached = signals.get(0)
-    if reached is None:
-        raise ValueError("no signal reaches the images from the logits")
-    forward.check()
-    return reached
+    return signals.get(0)
 
 
 def _add_item(signals: dict[int, Any], step: Step, signal: Tensor, count: int) -> None:
@@ -260,7 +264,8 @@ def _rule(graph: Graph, step: Step, rules: Rules, here: Here) -> Rule:
     kind = family(graph, step)
     if kind in rules:
         return rules[kind]
-    if not kind and "affine" in rules and affine(step, dict(zip(step.inputs, here.inputs, strict=True))):
+    straight = "affine" in rules and not kind and step.number not in graph.facts["bent"]
+    if straight and affine(step, dict(zip(step.inputs, here.inputs, strict=True))):
         return rules["affine"]
     raise RefusedError(f"there is no rule for the operation {step}")
 

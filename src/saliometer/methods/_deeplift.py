@@ -5,6 +5,7 @@ from torch import Tensor
 
 from saliometer import fused
 from saliometer.graph import Chosen, Here, Network, Pass, Rules, Signals
+from saliometer.methods._path import vanishes
 from saliometer.methods._rules import LINEAR
 from saliometer.perturb import SHARED
 from saliometer.types import Explained
@@ -109,7 +110,7 @@ def difference(maps: Tensor, risen: list[Tensor], way: Tensor) -> Explained:
     promised = torch.cat(risen)
     residual = maps.sum((1, 2, 3), dtype=torch.float64) - promised
     flags = {
-        "equal_baseline": (way == 0).flatten(1).all(1),
+        "equal_baseline": vanishes(way),
         "loose": residual.abs() > 1e-3 * promised.abs().clamp(min=1e-6),
     }
     return Explained(maps, residual, promised, flags)

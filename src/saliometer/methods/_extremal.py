@@ -29,6 +29,7 @@ class Brush:
     sides: tuple[int, int]
     step: int  # pixels from node to node
     taps: Tensor  # (T,): which of the nodes around a cell some of its pixels can see
+    shifts: tuple[tuple[int, int], ...]  # the same as rows and columns
     kernel: Tensor  # (places in a cell, T): how much each of them counts
     handicap: Tensor  # (places in a cell, T): NOWHERE for those too far away, else 0
 
@@ -39,11 +40,11 @@ class Brush:
     def masks(self, grids: Tensor) -> Tensor:
         """(M, H, W) in [0, 1] from (M, nodes, nodes)."""
         if kernels := fused.kernels(grids):
-            return self._pixels(kernels.painted(grids, *self._around_all)[0].transpose(1, 2))
+            return self._pixels(kernels.painted(grids, *self._around_all)[0])
         found = []
         for part in self._parts(grids):
             heights, say = self._around(part)
-            found.append(heights.mul_(say).sum(3))
+            found.append(heights.mul_(say).sum(1))
         return self._pixels(torch.cat(found).div_(COLDNESS))
 
     def slopes(self, grids: Tensor, masks: Tensor, pull: Tensor) -> Tensor:
@@ -51,11 +52,11 @@ class Brush:
         found = []
         cells = self._cells(masks), self._cells(pull)
         if kernels := fused.kernels(grids):
-            return kernels.pulled(grids, *self._around_all, *(one.transpose(1, 2) for one in cells))  # type: ignore[no-any-return]
+            return kernels.pulled(grids, *self._around_all, *cells)  # type: ignore[no-any-return]
         for part, mask, force in zip(*map(self._parts, (grids, *cells)), strict=True):
             heights, say = self._around(part)
-            shares = torch.addcmul((force * (1 - COLDNESS * mask))[..., None], force[..., None], heights)
-            found.append(shares.mul_(say).mul_(self.kernel).sum(2))  # (M, cells, T)
+            shares = torch.addcmul((force * (1 - COLDNESS * mask))[:, None], force[:, None], heights)
+            found.append(shares.mul_(say).mul_(self.kernel.T[..., None]).sum(2))  # (M, T, cells)
         return self._gathered(torch.cat(found))
 
     @property
@@ -63,36 +64,41 @@ class Brush:
         return self.taps, self.kernel, self.handicap, REACH, COLDNESS, NOWHERE
 
     def _around(self, grids: Tensor) -> tuple[Tensor, Tensor]:
-        """(M, cells, places, T) each: COLDNESS times what nodes around would make of a pixel, and how much they say."""
-        padded = F.pad(grids[:, None], (REACH,) * 4, value=NOWHERE)
-        near = F.unfold(padded, 2 * REACH + 1)[:, self.taps].transpose(1, 2)  # (M, cells, T)
-        heights = torch.addcmul(self.handicap, near[:, :, None], self.kernel, value=COLDNESS)
-        return heights, heights.softmax(3)
+        """(M, T, places, cells) each: COLDNESS times what nodes around would make of a pixel, and how much they say.
+
+        With cells last, sums over nodes run along memory.
+        """
+        down, across = self.nodes
+        padded = F.pad(grids, (REACH,) * 4, value=NOWHERE)
+        near = torch.stack([padded[:, y : y + down, x : x + across] for y, x in self.shifts], 1).flatten(2)
+        kernel, handicap = self.kernel.T[..., None], self.handicap.T[..., None]
+        heights = torch.addcmul(handicap, near[:, :, None], kernel, value=COLDNESS)
+        return heights, heights.softmax(1)
 
     def _gathered(self, shares: Tensor) -> Tensor:
         """(M, nodes, nodes): what every cell has for the nodes around it, summed where it belongs."""
-        width = 2 * REACH + 1
-        every = shares.new_zeros(len(shares), width * width, shares.shape[1])
-        every[:, self.taps] = shares.transpose(1, 2)
-        size = tuple(count + 2 * REACH for count in self.nodes)
-        return F.fold(every, size, width)[:, 0, REACH:-REACH, REACH:-REACH]
+        down, across = self.nodes
+        padded = shares.new_zeros(len(shares), down + 2 * REACH, across + 2 * REACH)
+        for (y, x), share in zip(self.shifts, shares.unflatten(2, self.nodes).unbind(1), strict=True):
+            padded[:, y : y + down, x : x + across] += share
+        return padded[:, REACH:-REACH, REACH:-REACH]
 
     def _parts(self, values: Tensor) -> tuple[Tensor, ...]:
         count = self.nodes[0] * self.nodes[1] * self.kernel.numel()
         return torch.split(values, max(1, AT_ONCE // count))
 
     def _pixels(self, cells: Tensor) -> Tensor:
-        """(M, H, W) from (M, cells, places)."""
+        """(M, H, W) from (M, places, cells)."""
         down, across = self.nodes
-        rows = cells.reshape(-1, down, across, self.step, self.step).transpose(2, 3)
+        rows = cells.reshape(-1, self.step, self.step, down, across).permute(0, 3, 1, 4, 2)
         return rows.reshape(-1, down * self.step, across * self.step)[:, : self.sides[0], : self.sides[1]]
 
     def _cells(self, pixels: Tensor) -> Tensor:
-        """(M, cells, places) from (M, H, W); 0 beyond the border."""
+        """(M, places, cells) from (M, H, W); 0 beyond the border."""
         down, across = self.nodes
         short = [count * self.step - side for count, side in zip(self.nodes, self.sides, strict=True)]
         rows = F.pad(pixels, (0, short[1], 0, short[0])).view(-1, down, self.step, across, self.step)
-        return rows.transpose(2, 3).reshape(len(pixels), down * across, self.step**2)
+        return rows.permute(0, 2, 4, 1, 3).reshape(len(pixels), self.step**2, down * across)
 
 
 def brush(images: Tensor) -> Brush:
@@ -105,7 +111,8 @@ def brush(images: Tensor) -> Brush:
     taps = seen.any(0).nonzero()[:, 0]
     kernel = (-2 * (distance / (3 * step) - 0.5).clamp(min=0).square()).exp()[:, taps]
     handicap = torch.zeros_like(kernel).masked_fill_(~seen[:, taps], NOWHERE)
-    return Brush((height, width), step, taps.to(images.device), kernel.to(images), handicap.to(images))
+    shifts = tuple(divmod(tap, 2 * REACH + 1) for tap in taps.tolist())
+    return Brush((height, width), step, taps.to(images.device), shifts, kernel.to(images), handicap.to(images))
 
 
 def pyramid(images: Tensor) -> Tensor:

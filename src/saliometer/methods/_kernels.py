@@ -36,5 +36,7 @@ def bias_of(here: Here) -> Tensor:
         bias = step.args[places[2]]
     if bias is None:
         return here.output.new_zeros(())
+    if step.op == "addmm":
+        bias = step.kwargs.get("beta", 1) * bias
     convolution = step.op.startswith("conv")
     return bias.view(-1, *[1] * (here.output.ndim - 2)) if convolution else bias  # type: ignore[no-any-return]

@@ -26,6 +26,7 @@ from saliometer.graph import (
     walk,
 )  # fmt: skip
 from saliometer.methods._kernels import applied, bias_of, weights_of
+from saliometer.methods._path import vanishes
 from saliometer.methods._relevance import NO_BIAS, Books, Relevance, Sloped, divided, largest_share, over, whole
 from saliometer.types import Asking, Batch, Explained, Walk
 
@@ -346,7 +347,7 @@ def before_first(graph: Graph) -> frozenset[int]:
     """The images and what only normalises or routes them."""
     found = {0}
     for step in graph.steps[1:]:
-        if family(graph, step) in ("shift", "scale", "route", "same") and set(step.inputs) <= found:
+        if family(graph, step) in ("shift", "scale", "norm", "route", "same") and set(step.inputs) <= found:
             found.add(step.number)
     return frozenset(found)
 
@@ -405,7 +406,7 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     largest = {name: torch.cat([most.get(name, torch.zeros_like(s)) for s, _, most in told]) for name in noted}
     missing = start - maps.double().flatten(1).sum(1)
     closing = missing - sum(facts.values(), start=torch.zeros_like(start))
-    flags = {"zero_gradient": (maps == 0).flatten(1).all(1)}
+    flags = {"zero_gradient": vanishes(maps)}
     if positive:
         flags = {"negative_target": start <= 0}
     tolerance = 1e-4 if maps.dtype == torch.float32 else 1e-9

@@ -75,7 +75,7 @@ def risen(start: Tensor, end: Tensor, output: str) -> Generator[Question, Tensor
 
 def vanishes(values: Tensor) -> Tensor:
     """(N,) bool: images whose values are all exactly 0."""
-    return (values == 0).flatten(1).all(1)
+    return values.flatten(1).abs().amax(1) == 0
 
 
 def missed(maps: Tensor, promised: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class Books:
 
     def note(self, fact: str, values: Tensor) -> None:
         """Keep the largest size of each image's values."""
-        self._most.setdefault(fact, []).append(torch.linalg.vector_norm(values.flatten(1), torch.inf, dim=1))
+        self._most.setdefault(fact, []).append(torch.linalg.vector_norm(by_row(values), torch.inf, dim=1))
 
     def add(self, part: str, amounts: Tensor) -> None:
         """Sums over places, which are short, are made as they come; those over channels and layers in `totals`."""
@@ -76,7 +76,12 @@ class Books:
 
 def summed(values: Tensor) -> Tensor:
     """(rows, channels): summed over places."""
-    return values.sum(tuple(range(2, values.ndim))) if values.ndim > 2 else values.flatten(1)
+    return values.sum(tuple(range(2, values.ndim))) if values.ndim > 2 else by_row(values)
+
+
+def by_row(values: Tensor) -> Tensor:
+    """(rows, values): also of values (rows,), one for each."""
+    return values.reshape(len(values), -1)
 
 
 def _rows(values: Sequence[Tensor], images: int) -> Tensor:
@@ -137,5 +142,5 @@ def largest_share(part: Tensor, total: Tensor, slope: Tensor) -> Tensor:
         return kernels.largest_share(part, total, slope)  # type: ignore[no-any-return]
     closed = (slope == 0) | (total == 0)
     share = (part / total).masked_fill_(closed, 0.5)  # a half, for that is the least the larger of two can be
-    low, high = share.flatten(1).aminmax(dim=1)
-    return torch.stack((low, high, 1 - low, 1 - high), 1) * ~closed.flatten(1).all(1, keepdim=True)
+    low, high = by_row(share).aminmax(dim=1)
+    return torch.stack((low, high, 1 - low, 1 - high), 1) * ~by_row(closed).all(1, keepdim=True)

@@ -1,5 +1,6 @@
 """Deep Taylor, bounded: relevance that is never negative, and bounds at the input (Montavon et al., 2017)."""
 
+import torch
 from torch import Tensor
 
 from saliometer.graph import Here, Signals
@@ -41,10 +42,11 @@ def _add(here: Here, relevance: Relevance, books: Books) -> Signals:
         parts = _positive(here)
         quotient = divided(relevance, parts[0][0] + parts[1][0], NO_BIAS, books)
         return [Sloped(part, quotient, cut) for part, cut in parts]
-    signs = here.back(here.output.new_ones(()).expand_as(here.output))
-    terms = [(value * s).clamp(min=0) for value, s in zip(here.inputs, signs, strict=True) if s is not None]
+    pairs = list(zip(here.step.inputs, here.inputs, strict=True))
+    zeros = {number: torch.zeros_like(value) for number, value in pairs}
+    terms = [here.step({**zeros, number: value}).clamp(min=0) for number, value in pairs]
     quotient = divided(relevance, sum(terms[1:], start=terms[0]), NO_BIAS, books)
-    return [(term * quotient).sum_to_size(term.shape) for term in terms]
+    return [(term * quotient).sum_to_size(value.shape) for term, (_, value) in zip(terms, pairs, strict=True)]
 
 
 def _table(kernel: Part) -> dict[str, Part]:
