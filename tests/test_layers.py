@@ -29,7 +29,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "transforms": {"registry", "seeds"},
     "cose": {"registry", "seeds", "judgement", "summary"},
     "correlation": set(),
-    "sanity": {"registry", "seeds", "correlation", "cose", "judgement", "summary"},
+    "sanity": {"registry", "seeds", "maps", "correlation", "cose", "judgement", "summary"},
     "images": {"registry", "seeds"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saliometer.maps import DEFINITIONS, RENDERINGS, blurred, checked, collapsed, complaints, dead, top
+from saliometer.maps import DEFINITIONS, RENDERINGS, blurred, checked, collapsed, complaints, dead, staged, top
 from saliometer.seeds import forks
 
 IMAGES = torch.zeros(4, 3, 8, 8)
@@ -285,3 +285,25 @@ def test_a_monotone_change_of_the_map_changes_no_choice():
 def test_numpy_arrays_are_taken():
     maps = np.random.default_rng(0).random((4, 8, 8))
     torch.testing.assert_close(checked(maps, "toy", IMAGES), torch.from_numpy(maps).float()[:, None])
+
+
+# What a metric of the battery reads, on one image of two channels and two pixels
+
+TWO = torch.tensor([[[[-4.0, 1.0]], [[0.0, 2.0]]]])
+
+
+@pytest.mark.parametrize(
+    ("reads", "normalisation", "wanted"),
+    [
+        ("scaled", "abs_max_minmax", [1, 0]),
+        ("scaled", "abs_joint_minmax", [1, 1 / 2]),
+        ("scaled", "signed_max_minmax", [0, 1]),
+        ("scaled", "signed_joint_minmax", [2 / 3, 1]),
+        ("order", "abs_max_minmax", [4, 2]),
+        ("order", "signed_max_minmax", [0, 2]),
+        ("signed", "abs_max_minmax", [-4, 3]),
+        ("attribution", "abs_max_minmax", [-4, 1, 0, 2]),
+    ],
+)
+def test_what_each_stage_makes_of_an_attribution(reads, normalisation, wanted):
+    assert staged(TWO, reads, normalisation).flatten().tolist() == pytest.approx(wanted)

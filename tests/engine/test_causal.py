@@ -100,6 +100,44 @@ def test_images_without_what_is_erased_play_no_part():
     assert "mean accuracy of random models" not in values
 
 
+def test_a_gate_that_is_missed_says_which_classes_move():
+    """One that knows shapes by their ink, but takes a circle without a digit for nothing."""
+
+    class Lone(nn.Module):
+        def forward(self, images):
+            labels = [known.get(key, 0) for key in inks(images)]
+            return nn.functional.one_hot(torch.tensor(labels), 3).float()
+
+    def inks(images):
+        return torch.round(1e4 * images.sum((1, 2, 3))).tolist()
+
+    causal = Causal("shape_digits", "shape")
+    held = causal.held_out()
+    samples, lone = held.samples("test", 90), held.erased(SECONDARY, "test", 90)
+    known = dict(zip(inks(samples.batch.images), samples.labels.tolist(), strict=True))
+    known |= dict.fromkeys(inks(lone[samples.labels == 1]), 1)
+    *others, last = gates(causal, [of(Lone())], [], "digit_cnn", count=90)
+    assert [gate.passed for gate in others] == [True, True]
+    assert (last.value, last.passed) == (pytest.approx(1 / 3), False)
+    assert last.note.startswith("by class circle -1.000, nothing +0.000, rectangle +0.000; a circle without its digit")
+    assert all(gate.note == "" for gate in others)
+
+
+@pytest.mark.parametrize(
+    ("task", "setting", "wanted"),
+    [
+        ("digits", "digit", tuple("0123456789")),
+        ("half_digits", "top", ("whole", "half")),
+        ("shape_digits", "shape", ("nothing", "rectangle", "circle")),
+        ("shape_digits", "digit", tuple("0123456789")),
+        ("pairs", "first", tuple("01234")),
+        ("pairs", "second", tuple("56789")),
+    ],
+)
+def test_classes_have_names(task, setting, wanted):
+    assert Causal(task, setting).named == wanted
+
+
 def test_where_nothing_distracts_nothing_is_erased():
     found = gates(Causal("digits", "digit"), [of(Always(0, 10))], random(10), "digit_cnn", count=50)
     assert [gate.name for gate in found][-1] == "accuracy with A erased"

@@ -275,3 +275,23 @@ def test_weights_come_back_when_a_stop_comes_while_statistics_are_estimated():
     assert seen
     assert not changed(net, before)
     assert not any(module._forward_pre_hooks for module in net.modules())
+
+
+def test_a_stop_while_weights_come_back_waits_until_all_are_back(monkeypatch):
+    net = backwards()
+    before, layers = state(net), layers_in_order(net, pictures())
+    weights, seen = Weights(net, layers, references=pictures()), []
+
+    class Stopping(dict):
+        def values(self):
+            for number, value in enumerate(super().values()):
+                if number == 2 and not seen:
+                    seen.append(1)
+                    raise KeyboardInterrupt
+                yield value
+
+    monkeypatch.setattr(weights, "_kept", Stopping(weights._kept))
+    with pytest.raises(KeyboardInterrupt), weights:
+        weights.become(range(3))
+    assert seen
+    assert not changed(net, before)

@@ -105,6 +105,16 @@ def test_second_moment_is_one_and_keeps_signs():
     assert torch.equal(found.sign(), maps("a").sign())
 
 
+def test_one_name_keeps_signs_and_the_other_does_not():
+    one, other = maps("a"), maps("b")
+    found = {}
+    for name, absolute in (("spearman", False), ("spearman_abs", True)):
+        measure = similarity(name, one.shape)
+        found[name] = measure.compare(measure.read(one), measure.read(other))
+        torch.testing.assert_close(found[name], spearman(one, other, absolute=absolute))
+    assert not torch.allclose(found["spearman"], found["spearman_abs"])
+
+
 @pytest.mark.parametrize("name", list(SIMILARITIES))
 @pytest.mark.parametrize("scaling", ["plain", "published", "second_moment"])
 def test_each_is_1_with_itself_near_0_with_noise_and_the_same_alone(name, scaling):

@@ -3,10 +3,13 @@
 import json
 import re
 import shutil
+from concurrent.futures import Executor, Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import torch
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -17,13 +20,11 @@ from saliometer.engine.causal_models import Training
 from saliometer.models.fit import Recipe
 from saliometer.pages import book_for, written
 from saliometer.serve.listed import listed
-from saliometer.studies import yona
+from saliometer.studies import _yona_jobs, yona
 from saliometer.studies._yona_ablations import other_init
-from saliometer.studies._yona_cast import Sizes
+from saliometer.studies._yona_cast import TRAINED, Casting, Sizes
 from saliometer.studies._yona_classical import Extent
 from saliometer.studies._yona_evidence import CONTROLS
-
-pytestmark = pytest.mark.xdist_group("yona")  # what is run for them is run once
 
 LABELS = ("gradient", "guided_backprop", "input_x_gradient", "integrated_gradients")
 
@@ -127,6 +128,13 @@ def test_an_oracle_knows_that_models_of_the_natural_task_name_the_digit(study):
     """Of a digit without a shape that weighs 3/5 + 1/5, and what names the shape has noise."""
     effect = study.evidence.value("t1", "", "oracle", "lambda", condition="posterior(t=0.6,t1=0.2,t2=0.2)")
     assert effect > 0.5
+
+
+def test_tasks_weigh_by_their_posterior(study):
+    assert [condition for _, condition in study.evidence.posteriors] == [
+        "posterior(half=0.3333,t=0.6667)", "posterior(t1=0.5,t2=0.5)", "posterior(t=0.6,t1=0.2,t2=0.2)",
+        "posterior(pairs=0.5,pairs2=0.5)",
+    ]  # fmt: skip
 
 
 def test_seconds_are_kept_by_part(study):
@@ -240,3 +248,51 @@ def test_the_command_takes_the_studys_own_options(monkeypatch, tmp_path):
     assert (seen["digits"], seen["photos"]) == ("a", "b")
     said = CliRunner().invoke(app, ["reproduce", "yona", "--resize", "3"])
     assert "the study yona has no --resize" in said.output
+
+
+class Now(Executor):
+    """Does what it is given at once, in this process."""
+
+    def submit(self, work, /, *given, **named):
+        done = Future()
+        done.set_result(work(*given, **named))
+        return done
+
+
+def test_networks_trained_side_by_side_are_those_trained_in_turn(study, scales, tmp_path, monkeypatch):
+    monkeypatch.setattr(_yona_jobs, "_pool", lambda processes: Now())
+    threads, pictures, told = torch.get_num_threads(), ("sklearn", tiny().digits, 0), []
+    casting = Casting(tmp_path, "cpu", 0, lambda share, text: None, lambda part: nullcontext())
+    asked = dict.fromkeys(TRAINED[:5], pictures) | dict.fromkeys(TRAINED[5:], ("sklearn", tiny().pairs, 0))
+    _yona_jobs.train(_yona_jobs.jobs_of(casting, asked), 2, lambda share, text: told.append(share))
+    torch.set_num_threads(threads)
+    wanted = {one.name: one.read_bytes() for one in (study.folder / "models").glob("*.safetensors")}
+    assert {one.name: one.read_bytes() for one in tmp_path.glob("*.safetensors")} == wanted
+    assert len(wanted) == 14
+    assert told[-1] == 1.0
+    assert _yona_jobs.jobs_of(casting, asked) == []  # what is there is not trained again
+
+
+def test_small_networks_are_one_job_on_a_gpu_and_large_ones_each_their_own(tmp_path):
+    casting = Casting(tmp_path, "cuda", 0, lambda share, text: None, lambda part: nullcontext())
+    scale = yona.SCALES["quick"]
+    asked = dict.fromkeys(TRAINED[:5], ("sklearn", scale.digits, 0))
+    asked |= dict.fromkeys(TRAINED[5:], ("sklearn", scale.photos, 112))
+    jobs = _yona_jobs.jobs_of(casting, asked)
+    assert [job.group for job in jobs[:5]] == ["t2", "t", "labels", "t1", "half"]
+    assert [len(job.seeds) for job in jobs] == [10] * 5 + [1] * 10
+    assert next(job for job in jobs if job.group == "labels").seeds == tuple(range(10, 20))
+
+
+def test_fewer_than_no_processes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="--jobs -1: wanted 1 or more"):
+        yona.reproduce(tmp_path, jobs=-1)
+
+
+def test_pictures_that_are_none_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr(yona, "digits_scene", lambda *given: pytest.fail("networks were trained"))
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    for given in ({"photos": str(tmp_path)}, {"digits": str(tmp_path)}, {"photos": str(tmp_path / "nowhere")}):
+        with pytest.raises(ValueError, match="no pictures"):
+            yona.reproduce(tmp_path / "run", device="cpu", **given)
+    assert not (tmp_path / "run").exists()

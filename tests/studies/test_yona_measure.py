@@ -7,8 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from saliometer.engine.causal import Causal
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure
+from saliometer.graph import Network
+from saliometer.studies._yona_cast import both_sides
 from saliometer.studies._yona_classical import Extent, _curves, _Seen, _Shaken, complexity_gain
 from saliometer.studies._yona_evidence import Evidence
 from saliometer.studies._yona_maps import controlled, explained, in_turn, predicted
@@ -16,6 +19,8 @@ from saliometer.studies._yona_measure import divides, local_spearman, measured
 from saliometer.studies._yona_rows import Rows
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, named, spread
 from saliometer.studies._yona_tables import invalid
+from saliometer.tasks.pairs import pairs
+from saliometer.tasks.pairs import seen_as as seen_as_pairs
 from saliometer.tasks.shape_digits import seen_as, shape_digits
 from saliometer.types import PRIMARY, SECONDARY, Model
 
@@ -250,3 +255,38 @@ def test_models_take_turns_in_one_network_and_stay_as_they_are():
     assert len({id(net) for net in seen}) == 1
     for one, own in zip(group.models, wanted, strict=True):
         torch.testing.assert_close(one.net(image), own)
+
+
+def test_a_walk_on_the_next_model_or_state_is_made_once(monkeypatch):
+    tried, own = [], Network._tried
+
+    def kept(self, walk, rows):
+        tried.append(own(self, walk, rows))
+        return tried[-1]
+
+    monkeypatch.setattr(Network, "_tried", kept)
+    some = scene()
+    targets = predicted(some, CPU)
+    explained([one_method("guided_backprop")], some, targets, CPU)
+    rows = {"guided_backprop": Rows("guided_backprop")}
+    batch = some.samples["t1"].batch[:2]
+    _curves(rows, "t1", 0, some.groups["t1"].models[0], batch, list(rows), Extent(1, 2, 1, 2), 0, CPU)
+    assert len(tried) > 12
+    assert all(found is not None for found in tried)  # none found out at its end that the network was another one
+
+
+@pytest.mark.parametrize("count", [4, 7, 24, 50, 60, 100])
+def test_few_pairs_have_what_decides_on_either_side(count):
+    found = both_sides(Causal("pairs", "first"), count)
+    assert len(found) == len(set(found.ids)) == count
+    right = found.boxes[:, 0, 2] > 0  # the first group's tile
+    assert right[:4].tolist() == [False, True, True, False]
+    assert abs(2 * int(right.sum()) - count) <= 1
+    own = pairs("first", count=100)
+    at = [own.ids.index(one) for one in found.ids]
+    assert torch.equal(found.batch.images, own.batch.images[at])
+    assert torch.equal(found.labels, own.labels[at])
+    assert torch.equal(seen_as_pairs(found, "second").labels, pairs("second", count=100).labels[at])
+    assert torch.equal(found.region(PRIMARY, "ink"), own.region(PRIMARY, "ink")[at])
+    if count > 8:
+        assert set(found.labels.tolist()) == set(range(5))

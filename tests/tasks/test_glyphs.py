@@ -2,6 +2,8 @@
 
 import hashlib
 
+from torch.nn import functional as F
+
 from saliometer.tasks._glyphs import BOX_WIDTHS, HEIGHT, WIDTH, glyphs
 
 
@@ -30,3 +32,15 @@ def test_a_letter_has_fully_white_and_half_white_pixels():
     for letter in glyphs():
         assert letter.max() == 1
         assert ((letter > 0) & (letter < 1)).sum() > 20
+
+
+def test_no_attack_of_eps_03_turns_a_letter_into_the_other_or_into_a_box():
+    """What robust training asks for can be had: images move by 0.3 each, so 0.6 between two keeps them apart."""
+    one, other = glyphs()
+    padded = F.pad(one, (WIDTH, WIDTH, HEIGHT, HEIGHT))  # A; B is laid over it at every place
+    under = padded.unfold(0, HEIGHT, 1).unfold(1, WIDTH, 1)
+    apart = ((under - other).abs() > 0.6).sum((2, 3))
+    assert apart.min() >= 40
+    for letter in (one, other):
+        solid = letter.unfold(0, 4, 1).unfold(1, 4, 1).amin((2, 3))
+        assert solid.max() < 0.4  # of any 4x4 pixels one stays below the 0.7 that is left of a white box

@@ -29,6 +29,7 @@ from saliometer.types import Model, Watch
 
 REFERENCES = 512  # training images that batch norms of random networks are set by
 TOGETHER = 4096  # training images drawn at a time
+KEEP_EVERY = 20.0  # seconds of training that a kill may cost, beside the epoch it falls in
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Training:
     shuffled: bool = False  # labels in disorder, until they are known by heart
     until: float = 0.0  # accuracy on test images that ends training early; 0 for none
     weights: Path | None = None  # of a published network, where they are not found by its name
+    tested: int = field(default=0, repr=False)  # images that a card's gates are measured on; 0 for TESTED
 
 
 FULL = Training()
@@ -76,9 +78,9 @@ def trained(
     watch: Watch = lambda share, text: None,
 ) -> list[Fitted]:  # fmt: skip
     """Networks trained on a labelling, one for each seed; what `folder` holds is not trained again."""
-    lacking = [seed for seed in seeds if not _kept(causal, seed, folder, training)[0]]
-    together = 1 if torch.device(device).type == "cpu" or Spec.parse(training.arch).name != "digit_cnn" else len(seeds)
-    parts = [lacking[start : start + together] for start in range(0, len(lacking), together)]
+    todo = lacking(causal, seeds, folder, training)
+    together = at_a_time(training, device, len(todo))
+    parts = [todo[start : start + together] for start in range(0, len(todo), together)]
     for place, part in enumerate(parts):
 
         def told(share: float, text: str, place: int = place, part: list[int] = part) -> None:
@@ -87,6 +89,17 @@ def trained(
 
         _train(causal, part, folder, training, device, told)
     return [_loaded(causal, seed, folder, training, device) for seed in seeds]
+
+
+def lacking(causal: Causal, seeds: Sequence[int], folder: Path, training: Training) -> list[int]:
+    """The seeds whose networks a folder does not hold."""
+    return [seed for seed in seeds if not _kept(causal, seed, folder, training)[0]]
+
+
+def at_a_time(training: Training, device: str, count: int) -> int:
+    """How many of so many networks are trained as one: all small ones on a GPU, which a single one would not fill."""
+    several = torch.device(device).type != "cpu" and Spec.parse(training.arch).name == "digit_cnn"
+    return max(1, count) if several else 1
 
 
 def stem(causal: Causal, seed: int, training: Training) -> str:
@@ -137,14 +150,15 @@ def _train(causal: Causal, seeds: list[int], folder: Path, training: Training, d
         enough = MEMORISED if training.shuffled else 2.0
         reached = fit_together(
             nets, (lambda epoch: drawn(0)) if training.shuffled else drawn, training.images, training.recipe, streams,
-            enough=enough, checkpoint=checkpoint, watch=watch,
+            enough=enough, checkpoint=checkpoint, every=KEEP_EVERY, watch=watch,
         )  # fmt: skip
     else:
         ((net,), (stream,), (seed,)), (images, labels) = (nets, streams, seeds), drawn(0)
         reached = [_alone(net, causal, training, images, labels[0], stream, seed, checkpoint, watch)]
     for net, seed, told, share in zip(nets, seeds, settled, reached, strict=True):
         model = _wrapped(rounded(net), causal, training, seed, "trained")
-        found = gates(causal, [model], [], training.arch, count=TESTED, converged=not training.until, device=device)
+        count = training.tested or TESTED
+        found = gates(causal, [model], [], training.arch, count=count, converged=not training.until, device=device)
         card = told | {
             "accuracy": found[0].value, "train_accuracy": share, "trained_on": device, "tried": 1,
             "accepted": not missed([memory_gate([share])] if training.shuffled else found),

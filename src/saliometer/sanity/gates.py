@@ -16,6 +16,7 @@ class Gate:
     value: float
     bar: str
     passed: bool
+    note: str = ""  # what a reader should know of it
 
     def __str__(self) -> str:
         return f"{self.name} is {self.value:.3f}, wanted {self.bar}"

@@ -86,7 +86,14 @@ class Weights:
             yield from (getattr(module, name) for name in STATISTICS)
 
     def restore(self) -> None:
-        """The network's own weights and statistics."""
+        """The network's own weights and statistics; a Ctrl-C that comes meanwhile is put off until all are back."""
+        try:
+            self._bring_back()
+        except KeyboardInterrupt:
+            self._bring_back()
+            raise
+
+    def _bring_back(self) -> None:
         with torch.no_grad():
             for value, own in self._kept.values():
                 value.copy_(own)

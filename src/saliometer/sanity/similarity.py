@@ -10,15 +10,18 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saliometer.correlation import mean_ranks
 from saliometer.cose.scaling import percentile, scaled
 from saliometer.cose.ssim import ssim as ssim_5x5
+from saliometer.maps import edges
 from saliometer.registry import one_of
 
 SCALINGS = ("plain", "published", "second_moment")
 CELL, CELLS, ORIENTATIONS = 16, 3, 9  # of a HOG: pixels, cells of a block, bins of 180 degrees
 SIGMA, RADIUS = 1.5, 5  # of SSIM's window
+SAMPLE = (2 * RADIUS + 1) ** 2 / ((2 * RADIUS + 1) ** 2 - 1)  # from its mean square to a sample's variance
 CLIP = 0.99
 SIMILARITIES = ("spearman_abs", "spearman", "ssim", "hog", "hog_spearman", "ssim_5x5")
 USUAL = SIMILARITIES[:4]  # of those, what is measured unless one is named
@@ -77,7 +80,7 @@ def ranked(maps: Tensor, valid: Tensor | None = None) -> Tensor:
 def spread(maps: Tensor) -> Tensor:
     """(N, C, H, W) from 0 to 1 over all channels together; NaN where they are all the same."""
     maps = maps if maps.ndim == 4 else maps[:, None]
-    low, high = (edge.view(-1, 1, 1, 1) for edge in maps.flatten(1).aminmax(dim=1))
+    low, high = (edge.view(-1, 1, 1, 1) for edge in edges(maps))
     return (maps - low) / (high - low)
 
 
@@ -114,23 +117,44 @@ def _product(one: Tensor, other: Tensor) -> Tensor:
 # Structure
 
 
-def gaussian_ssim(maps: Tensor, others: Tensor, data_range: float = 1.0) -> Tensor:
-    """(N,) float64 of (N, C, H, W): windows inside the map, sample covariance, as scikit-image has it."""
-    if min(maps.shape[-2:]) <= 2 * RADIUS:
-        return maps.new_full((len(maps),), torch.nan, dtype=torch.float64)
-    shift, shift_other = (some.mean((1, 2, 3), keepdim=True) for some in (maps, others))
-    a, b = maps - shift, others - shift_other  # or flat maps lose all digits
-    mean_a, mean_b, aa, bb, ab = _smoothed(torch.stack((a, b, a * a, b * b, a * b)))
-    side = 2 * RADIUS + 1
-    sample = side**2 / (side**2 - 1)
-    var, var_other, cov = (
-        sample * (both - one) for both, one in ((aa, mean_a**2), (bb, mean_b**2), (ab, mean_a * mean_b))
+def gaussian_ssim(maps: Tensor, others: Tensor) -> Tensor:
+    """(N,) float64 of (N, C, H, W) in [0, 1]: windows inside the map, sample covariance, as scikit-image has it."""
+    return _structure(_windows(maps), _windows(others))
+
+
+def _windows(maps: Tensor) -> Tensor:
+    """(N, 4, C, H, W): maps less their mean, that mean, and what they have alone under every window: mean and variance.
+
+    Maps are shifted by their mean, or flat ones lose all digits. Those too small for a window stay as they are.
+    """
+    if _is_small(maps.shape):
+        return maps
+    shift = maps.mean((1, 2, 3), keepdim=True)
+    shifted = maps - shift
+    mean, square = _smoothed(torch.stack((shifted, shifted * shifted)))
+    alone = (F.pad(some, (RADIUS,) * 4) for some in (mean, SAMPLE * (square - mean**2)))
+    return torch.stack((shifted, shift.expand_as(maps), *alone), 1)
+
+
+def _structure(one: Tensor, other: Tensor) -> Tensor:
+    """(N,) float64: SSIM of what `_windows` gave for two stacks of maps; only their product has to be smoothed."""
+    if _is_small(one.shape):
+        return one.new_full((len(one),), torch.nan, dtype=torch.float64)
+    covariance = _smoothed(one[:, 0] * other[:, 0])
+    inside = slice(RADIUS, -RADIUS)
+    (shift, mean, var), (shift_other, mean_other, var_other) = (
+        some[:, 1:, :, inside, inside].unbind(1) for some in (one, other)
     )
-    mean_a, mean_b = mean_a + shift, mean_b + shift_other
-    c1, c2 = (0.01 * data_range) ** 2, (0.03 * data_range) ** 2
-    found: Tensor = (2 * mean_a * mean_b + c1) * (2 * cov + c2)
-    found = found / ((mean_a**2 + mean_b**2 + c1) * (var + var_other + c2))
+    covariance = SAMPLE * (covariance - mean * mean_other)
+    mean, mean_other = mean + shift, mean_other + shift_other
+    c1, c2 = 0.01**2, 0.03**2
+    found: Tensor = (2 * mean * mean_other + c1) * (2 * covariance + c2)
+    found = found / ((mean**2 + mean_other**2 + c1) * (var + var_other + c2))
     return found.mean((1, 2, 3), dtype=torch.float64)
+
+
+def _is_small(shape: Sequence[int]) -> bool:
+    return min(shape[-2:]) <= 2 * RADIUS
 
 
 def _smoothed(maps: Tensor) -> Tensor:
@@ -216,8 +240,8 @@ def similarity(name: str, shape: Sequence[int], scaling: str = "plain", valid: T
         made = clipped if scaling == "published" else joined
         return Similarity(name, lambda maps: ranked(made(maps, absolute), valid), _product, FLAT)
     if name == "ssim":
-        small = min(shape[-2:]) <= 2 * RADIUS
-        return Similarity(name, read, gaussian_ssim, f"SSIM wants {2 * RADIUS + 1} pixels a side" if small else FLAT)
+        why = f"SSIM wants {2 * RADIUS + 1} pixels a side" if _is_small(shape) else FLAT
+        return Similarity(name, lambda maps: _windows(read(maps)), _structure, why)
     if name == "ssim_5x5":
         return Similarity(name, scaled, ssim_5x5, "SSIM wants 5 pixels a side")
     return Similarity(name, partial(_hog_vector, ranks=name == "hog_spearman", read=read), _product, FLAT)

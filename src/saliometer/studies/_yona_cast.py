@@ -20,14 +20,11 @@ from saliometer.sanity.gates import Gate, memory_gate
 from saliometer.studies._yona_evidence import TASKS
 from saliometer.studies._yona_scenes import Comparison, Group, Scene, spread
 from saliometer.tasks import half_digits, pairs, shape_digits
-from saliometer.types import ABSENT, Model, Watch
+from saliometer.types import ABSENT, Batch, Model, Samples, Watch
 
-TRAININGS = 7  # groups of models that are trained
-SYNSETS = {  # TinyImageNet's folders, in words
-    "n12267677": "acorn", "n07920052": "espresso", "n07753592": "banana", "n07614500": "ice cream",
-    "n03447447": "gondola", "n04596742": "wok", "n07715103": "cauliflower", "n04265275": "space heater",
-    "n03902125": "payphone", "n02486410": "baboon",
-}  # fmt: skip
+TRAINED = ("t", "half", "labels", "t1", "t2", "pairs", "pairs2")  # groups of models
+SIDE = pairs.GROUP**2  # pairs in a row that have the first group on the same side
+STRIDE = 7  # through them, so that few have all classes of both groups
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,28 @@ class Casting:
         name, setting = TASKS[task]
         return Causal(name, setting, source, self.seed, **({"side": side} if side else {}))
 
-    def trained(self, group: str, causal: Causal, sizes: Sizes, first: int = 0) -> list[Model]:
-        """Seeds from `first` on: those of two groups that start from the same weights must not be alike for that."""
-        training, before = sizes.training[group], len(self.cards)
+    def learned(self, group: str, source: str, side: int = 0) -> Causal:
+        """What a group learned, be it labels in disorder."""
+        return self.labelling("t" if group == "labels" else group, source, side)
+
+    def seeds(self, group: str, sizes: Sizes) -> range:
+        """Groups of one labelling would start from the same weights, and must not be alike for that."""
+        first = sizes.seeds * (group == "labels")
+        return range(first, first + sizes.seeds)
+
+    def training(self, group: str, sizes: Sizes) -> Training:
+        return replace(sizes.training[group], tested=sizes.tested)
+
+    def trained(self, group: str, causal: Causal, sizes: Sizes) -> list[Model]:
+        training, before = self.training(group, sizes), len(self.cards)
 
         def told(share: float, text: str) -> None:
-            self.watch((before + share) / TRAININGS, f"training {text}")
+            self.watch((before + share) / len(TRAINED), f"training {text}")
 
-        seeds = range(first, first + sizes.seeds)
         with self.timed(f"training {group}"):
-            found = trained(causal, seeds, self.folder, training, device=self.device, watch=told)
+            found = trained(
+                causal, self.seeds(group, sizes), self.folder, training, device=self.device, watch=told
+            )  # fmt: skip
         self.cards[group] = [one.card for one in found]
         return [one.model for one in found]
 
@@ -92,7 +101,7 @@ def digits_scene(casting: Casting, source: str, sizes: Sizes) -> Scene:
     """Intact digits, for models that name them, tell whether half is missing, or learned labels by heart."""
     natural, half = (casting.labelling(task, source) for task in ("t", "half"))
     models = {"t": casting.trained("t", natural, sizes), "half": casting.trained("half", half, sizes)}
-    models["labels"] = casting.trained("labels", natural, sizes, first=sizes.seeds)
+    models["labels"] = casting.trained("labels", natural, sizes)
     casting.gates["labels"] = [memory_gate([card["train_accuracy"] for card in casting.cards["labels"]])]
     models["random"] = casting.random(natural, sizes, sizes.training["t"])
     models["random.half"] = casting.random(half, sizes, sizes.training["half"])
@@ -164,7 +173,7 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
     models["random"] = casting.random(one, sizes, training)
     for task, labelling in (("pairs", one), ("pairs2", other)):
         casting.checked(task, labelling, models[task], models["random"], sizes)
-    samples = labellings.inputs(one.samples("test", sizes.images, device=casting.device), models["pairs"][0])
+    samples = labellings.inputs(both_sides(one, sizes.images, casting.device), models["pairs"][0])
     groups = {name: Group(some, name if name in ("pairs", "pairs2") else "") for name, some in models.items()}
     more = [group for group in ("pretrained",) if group in models]
     return Scene(
@@ -181,14 +190,32 @@ def pairs_scene(casting: Casting, source: str, sizes: Sizes, side: int) -> Scene
     )  # fmt: skip
 
 
+def both_sides(causal: Causal, count: int, device: str = "cpu") -> Samples:
+    """So many pairs, the first group as often on the left as on the right from the first few on (l, r, r, l, ...).
+
+    In the task's own order it is on one side 25 times running: of few pairs all would have what decides on the left.
+    """
+    rounds = -(-count // (2 * SIDE))
+    samples = causal.samples("test", 2 * SIDE * rounds, device=device)
+    mixed = STRIDE * torch.arange(SIDE) % SIDE
+    left = (2 * SIDE * torch.arange(rounds)[:, None] + mixed).flatten()
+    both = torch.stack((left, left + SIDE), 1)
+    both[1::2] = both[1::2].flip(1)
+    return _some(samples, both.flatten()[:count])
+
+
+def _some(samples: Samples, places: Tensor) -> Samples:
+    numbers, at = places.tolist(), places.to(samples.labels.device)
+    batch = Batch(samples.batch.images[at], samples.batch.targets[at], samples.batch.seeds[at])
+    ids, buckets = (tuple(some[number] for number in numbers) for some in (samples.ids, samples.buckets))
+    return Samples(
+        batch, ids, samples.labels[at], samples.objects[at], samples.boxes[at], samples.roles[at], buckets
+    )  # fmt: skip
+
+
 def named_classes(casting: Casting, digits: str, photos: str) -> dict[str, tuple[str, ...]]:
     """The names of classes by task, for pictures."""
-    ten = casting.labelling("t", digits).bank("test").classes
-    both = tuple(SYNSETS.get(name, name) for name in casting.labelling("pairs", photos).bank("test").classes)
-    return {
-        "t": ten, "t2": ten, "half": ("whole", "half"), "t1": ("nothing", "rectangle", "circle"),
-        "pairs": both[:5], "pairs2": both[5:],
-    }  # fmt: skip
+    return {task: casting.labelling(task, photos if task.startswith("pairs") else digits).named for task in TASKS}
 
 
 def targets(scene: Scene, predicted: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from saliometer.engine.resolve import one_method
 from saliometer.engine.run import Run, Unit
 from saliometer.engine.score import Failure, attributions
 from saliometer.files import put
+from saliometer.graph import Network
 from saliometer.registry import Spec
 from saliometer.sanity import controls
 from saliometer.sanity.entropy import entropy
@@ -92,6 +93,7 @@ def _curves(
         for draw in range(extent.draws):
             for state in dict.fromkeys(stage.chosen for some in plan.values() for stage in some):
                 weights.become(state, draw)
+                Network(one.net, one.logits).look_again()
                 for label, maps in seen.maps(f"{sorted(state)} {draw}").items():
                     if not isinstance(maps, Tensor) or label not in known:
                         failed |= {label: maps} if isinstance(maps, Failure) else {}

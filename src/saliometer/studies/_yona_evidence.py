@@ -213,10 +213,11 @@ class Evidence:
             )  # fmt: skip
         return verdict(energy.effect, self.corrected[task, method], self.gates.get(task, ()), focused)
 
-    def missed(self, tasks: Iterable[str], kinds: Sequence[str] = ()) -> list[str]:
+    def missed(self, tasks: Iterable[str], kinds: Sequence[str] = (), *, notes: bool = False) -> list[str]:
         """The gates that were missed, in words; of some kinds where they are named."""
         return [
             f"{task}: {gate.name} {gate.value:.3f}, wanted {gate.bar}"
+            + (f" ({gate.note})" if notes and gate.note else "")
             for task in tasks
             for gate in self.gates.get(task, ())
             if not gate.passed and (not kinds or any(kind in gate.name for kind in kinds))

@@ -11,6 +11,7 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.memory import at_once
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, Method, attributions
+from saliometer.graph import Network
 from saliometer.sanity import controls
 from saliometer.studies._yona_rows import model
 from saliometer.studies._yona_scenes import Group, Scene, named
@@ -37,6 +38,7 @@ def in_turn(group: Group) -> Iterator[Model]:
         with torch.no_grad():
             for value, own in zip(held, (*one.net.parameters(), *one.net.buffers()), strict=True):
                 value.copy_(own)
+        Network(host, host).look_again()  # or the first walk is made on what was, found out, and made again
         yield replace(one, net=host)
 
 

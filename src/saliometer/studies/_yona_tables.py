@@ -53,7 +53,7 @@ def every(e: Evidence) -> list[str]:
 
 def gates(e: Evidence) -> str:
     lines = [
-        [task, gate.name, f"{gate.value:.3f}", gate.bar, "passed" if gate.passed else "**missed**"]
+        [task, gate.name, f"{gate.value:.3f}", gate.bar, "passed" if gate.passed else f"**missed** {gate.note}".strip()]
         for task, some in e.gates.items()
         for gate in some
     ]

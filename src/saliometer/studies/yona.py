@@ -20,15 +20,25 @@ from saliometer.registry import one_of
 from saliometer.sanity.gates import Gate
 from saliometer.studies._claims import as_json, claims_markdown
 from saliometer.studies._yona_ablations import ablations, measure_ablations
-from saliometer.studies._yona_cast import Casting, Sizes, digits_scene, named_classes, pairs_scene, shapes_scene
+from saliometer.studies._yona_cast import (
+    TRAINED,
+    Casting,
+    Sizes,
+    digits_scene,
+    named_classes,
+    pairs_scene,
+    shapes_scene,
+)
 from saliometer.studies._yona_claims import CLAIMS
 from saliometer.studies._yona_classical import BESIDE, Extent, measure_curves
 from saliometer.studies._yona_evidence import CONTROLS, Evidence
 from saliometer.studies._yona_headline import sentences
+from saliometer.studies._yona_jobs import jobs_of, train
 from saliometer.studies._yona_parts import Timings, areas, begun, measure_scene
 from saliometer.studies._yona_pictures import Pictures, pictures
 from saliometer.studies._yona_scenes import Scene
 from saliometer.studies._yona_tables import pages
+from saliometer.tasks._bank import SPLITS, bank, digit_bank
 from saliometer.types import Watch
 
 METHODS = (  # of gradient type, the paper's two first
@@ -187,7 +197,7 @@ class Study:
         return [
             f"{line}; {follows.get(group, 'every verdict of that task is undecided')}"
             for group in self.evidence.gates
-            for line in self.evidence.missed([group])
+            for line in self.evidence.missed([group], notes=True)
         ]
 
     def write(self) -> list[Path]:
@@ -206,6 +216,7 @@ def reproduce(
     digits: str = "",
     photos: str = "",
     weights: Path | None = None,
+    jobs: int = 0,
     device: str = "auto",
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
@@ -215,8 +226,11 @@ def reproduce(
 
     `digits` is MNIST, a folder of npz files or a torchvision root as mnist:ROOT, else those of scikit-learn. `photos`
     is a folder or zip of ten classes in the layout of TinyImageNet; without it pairs are made of digits. `weights` are
-    those of the network that is fine-tuned on photographs, where they are not found by its name.
+    those of the network that is fine-tuned on photographs, where they are not found by its name. With `jobs` so many
+    processes train networks side by side; all else is done by this one.
     """
+    if jobs < 0:
+        raise ValueError(f"--jobs {jobs}: wanted 1 or more processes")
     chosen = SCALES[one_of("scale", scale, SCALES)]
     if not digits and scale != "smoke":
         raise ValueError(
@@ -224,15 +238,24 @@ def reproduce(
             "files, or mnist:ROOT for a torchvision root"
         )
     place, source = devices.find(device), digits or "sklearn"
+    for split in SPLITS:  # before anything is trained
+        digit_bank(source, split)
+        bank(photos or source, split)
     folder.mkdir(parents=True, exist_ok=True)
     asked = {"study": "yona", "scale": scale, "digits": source, "photos": photos, "seed": seed}
     _begin(folder, asked)
     timed, steps = Timings(folder / "timings.json"), _Steps(watch)
     casting = Casting(folder / "models", str(place), seed, steps.of("models"), timed)
+    sizes, side = (chosen.photos, TILE) if photos else (chosen.pairs, 0)
+    sizes = _weighted(sizes, weights)
+    if jobs > 1:
+        of_pairs, of_digits = (photos or source, sizes, side), (source, chosen.digits, 0)
+        with timed("training side by side"):
+            asked_for = {group: of_pairs if group.startswith("pairs") else of_digits for group in TRAINED}
+            train(jobs_of(casting, asked_for), jobs, steps.of("models"))
     plain = digits_scene(casting, source, chosen.digits)
     scenes = {"digits": plain, "shapes": shapes_scene(casting, source, chosen.digits, plain.groups["t"].models)}
-    sizes, side = (chosen.photos, TILE) if photos else (chosen.pairs, 0)
-    scenes["pairs"] = pairs_scene(casting, photos or source, _weighted(sizes, weights), side)
+    scenes["pairs"] = pairs_scene(casting, photos or source, sizes, side)
     if not photos:
         say("No photographs were given: the pairs are of digits, and no network is pretrained on those.")
     unrun = {UNRUN[name]: f"not part of scale {scale}" for name in UNRUN if name not in chosen.ablations}

@@ -22,10 +22,12 @@ WORDS = {"train": ("train",), "test": ("val", "test")}  # what files and folders
 DIGIT, FRAME = 28, 4  # MNIST's side, and the empty frame round its digits
 TILE = 64  # TinyImageNet's side
 TEN = tuple("0123456789")
-PAPER = (  # Yona & Greenfeld's two groups
-    "n12267677", "n07920052", "n07753592", "n07614500", "n03447447",  # acorn, espresso, banana, ice cream, gondola
-    "n04596742", "n07715103", "n04265275", "n03902125", "n02486410",  # wok, cauliflower, space heater, payphone, baboon
-)  # fmt: skip
+SYNSETS = {  # Yona & Greenfeld's two groups: TinyImageNet's folders, in words
+    "n12267677": "acorn", "n07920052": "espresso", "n07753592": "banana", "n07614500": "ice cream",
+    "n03447447": "gondola", "n04596742": "wok", "n07715103": "cauliflower", "n04265275": "space heater",
+    "n03902125": "payphone", "n02486410": "baboon",
+}  # fmt: skip
+PAPER = tuple(SYNSETS)
 WANTED = (
     "wanted 'sklearn', 'mnist:ROOT', a folder with a .npz (x, y) for train and for test, or a folder or .zip with "
     "train/CLASS/* and val/CLASS/*"

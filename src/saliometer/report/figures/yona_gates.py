@@ -13,7 +13,8 @@ TEMPLATE = """
 <th class="left">Gate</th><th>value</th><th class="left">bar</th><th class="left"></th></tr></thead><tbody>
 {% for row in rows %}<tr><th scope="row" class="left">{{ row.task }}</th><td class="left">{{ row.gate }}</td>
 <td>{{ "%.3f" | format(row.value) }}</td><td class="left">{{ row.bar }}</td>
-<td class="left">{% if row.passed %}passed{% else %}<span class="fails">✕ missed</span>{% endif %}</td></tr>
+<td class="left">{% if row.passed %}passed{% else %}<span class="fails">✕ missed</span>{% endif %}
+{%- if row.note %}<br><small>{{ row.note }}</small>{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>
 """
 
@@ -21,7 +22,7 @@ TEMPLATE = """
 @figure("Gates", of="yona", order=45)
 def yona_gates(study: "Study") -> Drawing | None:
     rows = [
-        {"task": task, "gate": gate.name, "value": gate.value, "bar": gate.bar, "passed": gate.passed}
+        {"task": task, "gate": gate.name} | {key: getattr(gate, key) for key in ("value", "bar", "passed", "note")}
         for task, some in study.evidence.gates.items()
         for gate in some
     ]
