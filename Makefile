@@ -30,7 +30,7 @@ test: setup browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not slow" -n auto --dist loadgroup
+	$(BIN)/pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder  # what a file prepares is prepared once; long files come first
 
 slow: setup
 	$(BIN)/pytest -m slow

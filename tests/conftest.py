@@ -13,6 +13,7 @@ from toys import model_of, noise_batch, small_cnn
 
 settings.register_profile("saliometer", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("saliometer")
+os.environ["OMP_NUM_THREADS"] = "1"  # of processes that tests start
 torch.set_num_threads(1)  # small tensors: on a busy machine a second thread costs up to twenty times what it gives
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported: our kernels run without a GPU

@@ -230,3 +230,20 @@ def test_links_lead_somewhere(page):
             assert target[1:] in headings, target
         elif "://" not in target:
             assert (ROOT / page).parent.joinpath(target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_every_command_in_the_docs_is_one_with_options_that_it_has(page):
+    from typer.main import get_command
+
+    from saliometer.cli import app
+
+    known = get_command(app).commands
+    text = (ROOT / page).read_text()
+    lines = re.findall(r"^    saliometer (.*)$", text, re.MULTILINE) + re.findall(r"`saliometer ([a-z-]+ .*?)`", text)
+    for line in lines:
+        words = re.split("[#;]", line)[0].split()
+        taken = known[words[0]].params
+        options = {option for parameter in taken for option in (*parameter.opts, *parameter.secondary_opts)}
+        strange = {word.strip("[],.") for word in words if word.lstrip("[").startswith("--")} - options
+        assert not strange, f"saliometer {line}"

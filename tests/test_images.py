@@ -237,6 +237,14 @@ def test_places_without_pictures(tmp_path, place, words):
         read_images(tmp_path / place)
 
 
+def test_no_place_is_not_the_folder_one_is_in(tmp_path, monkeypatch):
+    put(tmp_path / "a.png")
+    monkeypatch.chdir(tmp_path)
+    assert read_images(".").names == ("a.png",)
+    with pytest.raises(ValueError, match="there is nothing at ''"):
+        read_images("")
+
+
 def test_one_file_is_a_set_of_one(tmp_path):
     assert read_images(put(tmp_path / "a.png")).names == ("a.png",)
 

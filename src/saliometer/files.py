@@ -5,9 +5,12 @@ from pathlib import Path
 
 
 def put(path: Path, data: bytes) -> None:
-    """Write beside the path, then move into place; a kill leaves the old file or the new one."""
+    """Write beside the path, then move into place; a kill leaves the old file or the new one.
+
+    Two processes that write the same file do not meet: each has a place of its own, and the last one stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with partial.open("wb") as file:
         file.write(data)
         file.flush()

@@ -313,7 +313,7 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
         return ["No metric of fidelity has a value for any image, so nothing can be said: see the warnings."]
     count = len({c.metric for c in judged})
     best = [h for h in held if (len(h.beaten), len(h.lost)) == (len(held[0].beaten), len(held[0].lost))]
-    floors = _listed([c for c in FLOORS if c in controls])
+    floors = listed([c for c in FLOORS if c in controls])
     kinds = " and ".join(kind for kind in KINDS if any(kind_of(c.metric) == kind for c in judged))
     metrics = f"{count} metric{'s' * (count > 1)} of {kinds}"
     if not floors:
@@ -321,7 +321,7 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if not held[0].beaten:
         said = [f"No method is better than the controls ({floors}) on any of {metrics}."]
     else:
-        names = _listed([h.method for h in best], most=4)
+        names = listed([h.method for h in best], most=4)
         verb = "holds" if len(best) == 1 else "hold"
         said = [
             f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
@@ -330,15 +330,15 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if fewer := [h for h in held if h.beaten and h not in best]:
         counts = sorted({len(h.beaten) for h in fewer})
         verb = "beats" if len(fewer) == 1 else "beat"
-        said.append(f"{_listed([h.method for h in fewer])} {verb} them on {_span(counts)}.")
+        said.append(f"{listed([h.method for h in fewer])} {verb} them on {_span(counts)}.")
     bad = [h.method for h in held if not h.beaten]
     if bad and held[0].beaten:
-        said.append(f"{_listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
+        said.append(f"{listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
     fooled = [c.metric for c in judged if "fake_cam" in c.methods and _leads(c, "fake_cam")]
     if fooled:
         led = list(dict.fromkeys(fooled))
         said.append(
-            f"On {_listed(led)} the control fake_cam, which marks everything, comes first: do not judge by "
+            f"On {listed(led)} the control fake_cam, which marks everything, comes first: do not judge by "
             f"{'it' if len(led) == 1 else 'them'} alone."
         )
     if (images := len(judged[0].images)) < FEW:
@@ -356,7 +356,7 @@ def _span(counts: Sequence[int]) -> str:
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
-def _listed(names: Sequence[str], most: int = 99) -> str:
+def listed(names: Sequence[str], most: int = 99) -> str:
     """In a sentence; of more than `most` the last ones are counted."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]

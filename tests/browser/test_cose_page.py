@@ -11,8 +11,6 @@ from saliometer.report import bench
 from saliometer.report.figures import drawn
 from saliometer.report.page import put_page
 
-pytestmark = pytest.mark.xdist_group("cose page")  # what is run for them is run once
-
 DRAWN = "name => document.querySelectorAll(`#${name} [data-chart] svg path`).length"
 
 

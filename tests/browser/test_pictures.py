@@ -8,7 +8,6 @@ from PIL import Image
 
 from saliometer.pages import written
 
-pytestmark = pytest.mark.xdist_group("browser")  # the runs behind the pages are made once
 VIEWS = {
     "report": {"width": 1200, "height": 1000},
     "report-dark": {"width": 1200, "height": 1000, "color_scheme": "dark"},

@@ -15,7 +15,6 @@ from PIL import Image
 from browser_toys import NASTY
 from saliometer.pages import written
 
-pytestmark = pytest.mark.xdist_group("browser")  # the runs behind the pages are made once
 KINDS = ("benchmark", "audit", "big")
 
 

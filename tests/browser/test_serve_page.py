@@ -13,8 +13,6 @@ from browser_toys import NASTY
 from run_toys import toy_audit, toy_bench
 from saliometer.serve.app import app_of
 
-pytestmark = pytest.mark.xdist_group("browser")  # the runs behind the pages are made once
-
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):

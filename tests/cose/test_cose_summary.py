@@ -69,6 +69,11 @@ def test_published_counts_only_images_that_the_model_gets_right():
     assert coses(table(ROWS))[0].as_dict()["cose, correct only"] == [pytest.approx(2 * 0.8 * 0.6 / 1.4), None, None]
 
 
+def test_translations_that_do_not_move_are_counted_among_pairs_that_count():
+    rows = [*ROWS, ("grad", UNCHANGED, "translate_x(bin=1,magnitude=1.06667,side=64)", "b", 1.0)]  # b is wrong
+    assert [coses(table(rows, f"{mode}(mode={mode})"))[0].still for mode in ("default", "published")] == [1, 0]
+
+
 def test_similarity_that_has_nothing_to_do_with_the_prediction_cannot_pass_a_half():
     c = np.linspace(0.01, 1, 100)
     assert harmonic(c, 1 - c).max() == pytest.approx(0.5)

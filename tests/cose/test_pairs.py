@@ -64,6 +64,18 @@ def test_a_pair_transforms_each_image_and_says_how():
     assert pair.labels(images.shape)[0] == OPERATIONS["rotate"].label(int(pair.bins[0]), images.shape)
 
 
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_pair_works_where_the_images_are_and_never_waits_for_a_value_of_theirs(name):
+    """On the device without memory: nothing can be read from it, and what lies elsewhere does not mix with it."""
+    pixels = torch.empty(len(SEEDS), 3, 20, 21, dtype=torch.uint8, device="meta")
+    maps = torch.empty(len(SEEDS), 20, 21, device="meta")
+    (pair,) = data_pairs(SEEDS, [name], magnitudes=1)
+    found = pair.images(pixels), pair.undone(maps), pair.valid(maps), pair.valid(maps, partly=True)
+    assert {some.device.type for some in found if some is not None} == {"meta"}
+    assert found[0].shape == pixels.shape
+    assert found[1].shape == maps.shape
+
+
 def test_bad_requests_are_refused():
     with pytest.raises(LookupError, match="Did you mean 'rotate'"):
         data_pairs(SEEDS, ["rotat"])

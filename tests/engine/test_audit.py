@@ -14,7 +14,6 @@ from audit_toys import SIDE, Filled, failing, half, measured, network, noise, sa
 from saliometer.engine import asked as asked_module
 from saliometer.engine import audit as audit_module
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
-from saliometer.engine.estimate import estimate
 from saliometer.engine.resolve import one_method
 from saliometer.registry import methods as known_methods
 from saliometer.report.page import book_of, page
@@ -121,19 +120,24 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path, when, whole):
 
 
 @pytest.mark.usefixtures("small_units")
-def test_a_run_that_goes_on_is_estimated_by_what_is_left(tmp_path, monkeypatch):
-    counts = []
+def test_a_run_that_goes_on_is_estimated_by_what_is_left(tmp_path):
+    """Of a unit that was not finished, the methods that are there are not counted again."""
+    told = []
 
-    def counted(*given):
-        counts.append((len(given[0]), given[4]))
-        return estimate(*given)
+    def once():
+        return saliometer.audit(
+            network(), noise(), out=tmp_path, tell=lambda expected, *_: told.append(expected), **FEW
+        )  # fmt: skip
 
-    monkeypatch.setattr(audit_module, "estimate", counted)
-    found = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
-    next(found.run.folder.glob("rows/*/gradient*/000002*")).unlink()
-    again = saliometer.audit(network(), noise(), out=tmp_path, **FEW)
-    assert counts == [(7, 5), (1, 2)]
-    same(measured(again), measured(found))
+    found = once()
+    for part in ("rows/*/gradient*/000002*", "rows/*/edge*/000002*", "rows/*/edge*/000004*"):
+        next(found.run.folder.glob(part)).unlink()
+    same(measured(once()), measured(found))
+    whole, rest = told
+    assert (whole.images, rest.images) == (5, 3)  # images 2 to 4
+    once_each = (whole.passes - 5 * sum(whole.passes_each.values())) / 5
+    assert rest.passes == 3 * once_each + 2 * rest.passes_each["gradient"] + 3 * rest.passes_each["edge"]
+    assert set(rest.each) == {"gradient", "edge"}
 
 
 def test_a_finished_run_is_only_read(tmp_path):
@@ -275,6 +279,23 @@ def test_pictures_that_were_left_out_are_named_and_the_rest_counted(tmp_path):
     assert said.endswith("9.jpg (the file is empty); and 2 more")
 
 
+class Still(nn.Module):
+    """Never moved by an image, though gradients pass."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images.mean((2, 3)) * 0
+
+
+def test_a_model_that_no_image_moves_is_told_with_the_maps_it_leaves_empty(tmp_path):
+    given = {"methods": ["gradient"], "metrics": ["average_drop", "complexity", "sparseness", "average_gain"]}
+    found = saliometer.audit(Still().eval(), noise(2), out=tmp_path, **given)
+    drop, complexity, still = found.problems()
+    why = "zero map; zero_gradient; constant maps cannot be scaled"
+    assert drop == f"average_drop and average_gain of gradient are undefined for 2 of 2 images ({why})"
+    assert complexity.endswith("is undefined for 2 of 2 images (zero map; zero_gradient; a map of zeros has no shares)")
+    assert still.startswith("the model: it gives every image the same scores, noise too")
+
+
 def test_one_metric_and_one_normalisation_need_no_list(tmp_path):
     given = {"methods": "gradient", "metrics": "sparseness", "normalisations": "signed_max_minmax"}
     found = saliometer.audit(network(), noise(2), out=tmp_path, **given)
@@ -291,7 +312,7 @@ def test_maps_that_are_nan_are_undefined_and_said(tmp_path):
     found = saliometer.audit(network(), noise(3), out=tmp_path, **given)
     assert [math.isnan(value) for value in values(found, "deletion", "nowhere")] == [True, False, False]
     assert {row["note"] for row in measured(found) if math.isnan(row["value"])} == {"nan map"}
-    assert "sparseness of nowhere is undefined for 1 of 3 images" in found.problems()
+    assert found.problems() == ["sparseness and deletion of nowhere are undefined for 1 of 3 images (nan map)"]
     assert found.as_dict()["table"][0]["undefined"] == 0
 
 
@@ -398,6 +419,7 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"images": (noise() * 255).byte()}, "torch.uint8 came, wanted a floating point tensor"),
         ({"images": noise().tolist()}, "the DataLoader gave a batch of list: wanted a tensor of images"),
         ({"images": None}, "images are of type NoneType: wanted a tensor"),
+        ({"images": noise().numpy()}, "images are of type ndarray: wanted a tensor"),
         ({"images": "nowhere"}, "nothing says how the model takes pictures: give size, mean and std"),
         ({"images": torch.rand(2, 3, 5, 5)}, "does not take images of shape"),
         ({"model": network().train()}, r"train mode.*: call model.eval\(\) first"),
@@ -410,6 +432,8 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
         ({"metrics": ["pafl"]}, "metric 'pafl' reads a task's objects and their roles"),
         ({"metrics": ["iou"]}, "metric 'iou' compares with masks or boxes, but the images came without"),
         ({"masks": torch.ones(5, 4, 4)}, r"masks have shape \(5, 4, 4\), wanted \(5, 8, 8\)"),
+        ({"masks": torch.full((5, 8, 8), 0.5)}, "masks hold torch.float32 from 0.5 to 0.5: wanted True and False"),
+        ({"masks": torch.full((5, 8, 8), math.nan)}, "masks hold torch.float32 from nan to nan: wanted"),
         ({"mean": (0.5, 0.5)}, r"mean is \(0.5, 0.5\): wanted one number or 3, as the images have channels"),
         ({"std": 0.0}, r"std is \(0.0,\): wanted one number or 3, as the images have channels, above 0"),
         ({"limit": -1}, "limit is -1: wanted 1 or more, or 0 for all"),

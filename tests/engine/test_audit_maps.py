@@ -40,6 +40,18 @@ def test_maps_from_a_file_score_as_a_methods_maps_do(tmp_path):
     assert set(found.methods) == {"gradient", "as_given", "mine"}
 
 
+def test_their_passes_are_in_the_estimate(tmp_path):
+    told = []
+    found = saliometer.audit(
+        network(), noise(), methods=["gradient"], controls=False, maps={"mine": kept(tmp_path, maps=ARRAY)},
+        metrics=["deletion(steps=8)", "max_sensitivity(draws=3)"], out=tmp_path / "run",
+        tell=lambda expected, *_: told.append(expected),
+    )  # fmt: skip
+    taken = sum(one["passes"] for one in found.costs().values())
+    assert taken <= told[0].passes <= taken + 5  # the image's own score is known from the prediction
+    assert told[0].passes_each == {"gradient": 4 + 7, "mine": 7}
+
+
 def test_metrics_that_explain_again_are_left_out_and_said_on_every_call(tmp_path):
     file = kept(tmp_path, maps=ARRAY)
     given = {"methods": ["gradient"], "metrics": ["sparseness", "max_sensitivity(draws=2)", "avg_sensitivity(draws=2)"]}
@@ -66,6 +78,7 @@ def test_other_maps_of_the_same_name_are_judged_anew(tmp_path):
     [
         ({"map": ARRAY}, "holds map, wanted 'maps'"),
         ({"maps": ARRAY[:4]}, r"array of shape \(4, 8, 8\) and type float32 for 5 images"),
+        ({"maps": np.stack([ARRAY] * 2, 1)}, r"one map has shape \(2, 8, 8\), wanted"),
         ({"maps": ARRAY[0]}, r"wanted \(N, H, W\) or \(N, C, H, W\) numbers"),
         ({"maps": ARRAY.astype(str)}, r"wanted \(N, H, W\) or \(N, C, H, W\) numbers"),
         ({"maps": ARRAY, "ids": np.array([*IDS[:4], "other"])}, "no map for 1 images, first 'image-4'"),
@@ -90,13 +103,11 @@ def test_what_is_no_npz_is_refused_and_a_plain_npy_is_taken(tmp_path):
     )
 
 
-def test_maps_of_another_size_fail_that_method_alone(tmp_path):
+def test_maps_of_another_size_are_refused_before_anything_is_run(tmp_path):
     file = kept(tmp_path, maps=ARRAY[:, :4])
-    given = {"methods": ["gradient"], "metrics": ["sparseness"], "out": tmp_path / "run"}
-    found = saliometer.audit(network(), noise(), maps={"mine": file}, **given)
-    assert list(found.failed) == ["mine"]
-    assert "wanted (5, 3, 8, 8), (5, 1, 8, 8) or (5, 8, 8)" in found.failed["mine"]
-    assert len(values(found, "sparseness", "gradient")) == 5
+    with pytest.raises(ValueError, match=r"one map has shape \(4, 8\), wanted \(8, 8\) or \(3, 8, 8\): the size of"):
+        saliometer.audit(network(), noise(), maps={"mine": file}, methods=["gradient"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_name_of_ours_is_not_free(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 import saliometer
 from saliometer.engine import shipped
 from saliometer.engine.bench import bench
-from saliometer.engine.run import opened
+from saliometer.engine.run import Run, opened, read_manifest
+from saliometer.files import put
 from saliometer.tasks.textbox import SETTINGS
 
 FEW = {"settings": ["simple-fr"], "per_bucket": 1}
@@ -129,3 +130,31 @@ def test_corrupt_weights_are_refused(tmp_path: Path) -> None:
 def test_missing_weights_are_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no readable card"):
         bench("gradient", out=tmp_path / "run", models=tmp_path, **FEW)
+
+
+def test_two_processes_that_begin_one_run_keep_the_methods_of_both(tmp_path: Path) -> None:
+    first, second = (Run(tmp_path / "run", {"settings": []}, {}) for _ in range(2))  # neither sees the other begin
+    for run, method in ((first, "a"), (second, "b")):
+        run.manifest["methods"][method] = {"key": method, "own": False, "control": False}
+        run.keep()
+    first.keep()
+    assert set(read_manifest(tmp_path / "run")["methods"]) == {"a", "b"}
+
+
+def test_a_file_that_another_process_is_writing_is_written_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "rows.partial").mkdir()  # in the way, if all wrote to one place
+    put(tmp_path / "rows", b"mine")
+    assert (tmp_path / "rows").read_bytes() == b"mine"
+
+
+def test_a_run_of_another_kind_is_refused_by_its_kind(tmp_path: Path) -> None:
+    Run(tmp_path / "run", {"settings": ["photos"], "kind": "audit"}, {}).keep()
+    with pytest.raises(ValueError, match="holds a run of kind audit, this is bench: choose another folder with --out"):
+        bench("gradient", out=tmp_path / "run", **FEW)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "[1]"])
+def test_another_programs_run_json_is_told_as_that(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ValueError, match="is not a run of saliometer"):
+        opened(tmp_path)

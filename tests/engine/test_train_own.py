@@ -14,8 +14,6 @@ from saliometer.engine.condition import PLAIN, Condition
 from saliometer.engine.run import opened
 from saliometer.engine.tasks import known
 
-pytestmark = pytest.mark.xdist_group("train own")  # what is run for them is run once
-
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
 EXAMPLE = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 

@@ -49,6 +49,9 @@ def test_a_broken_map_is_invalid_not_the_best_and_a_large_neighbour_does_no_harm
 def test_epsilon_is_of_the_scaled_map():
     maps = torch.linspace(0, 1000, 64).view(1, 8, 8)
     assert value("effective_complexity(epsilon=0.5)", small_cnn(), maps, photos(IMAGES[:1])).item() == 32
+    maps = torch.arange(65.0)[1:].view(1, 8, 8) - 1  # 0 to 63, in shares of 63
+    maps[0, 0, 0], maps[0, 0, 1] = 0, 31.5
+    assert value("effective_complexity(epsilon=0.5)", small_cnn(), maps, photos(IMAGES[:1])).item() == 32  # not at it
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 2, 31, 32, 33, 63, 64])

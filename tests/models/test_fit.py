@@ -59,6 +59,23 @@ def test_dropout_follows_the_seed_too():
     assert not torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize(
+    ("schedule", "wanted"),
+    [("cosine", [1e-3 * (1 + math.cos(math.pi * step / 8)) / 2 for step in range(8)]), ("constant", [1e-3] * 8)],
+)
+def test_the_rate_falls_along_a_cosine_or_stays(monkeypatch, schedule, wanted):
+    """Read off the optimiser in each of its steps."""
+    rates, step = [], torch.optim.Adam.step
+
+    def seen(self, *args, **params):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *args, **params)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", seen)
+    trained(Recipe(epochs=2, batch=16, schedule=schedule))
+    assert rates == pytest.approx(wanted)
+
+
 def test_images_can_be_altered_before_every_step():
     """Told the images, their labels and numbers, and the epoch."""
     told = []
@@ -105,7 +122,10 @@ def test_a_finished_checkpoint_gives_its_weights_and_loss_without_training(tmp_p
     assert found[1] == wanted[1]
 
 
-@pytest.mark.parametrize(("recipe", "seed"), [(Recipe(epochs=3, batch=16, rate=1e-2), 0), (RECIPE, 1)])
+@pytest.mark.parametrize(
+    ("recipe", "seed"),
+    [(Recipe(epochs=3, batch=16, rate=1e-2), 0), (RECIPE, 1), (Recipe(epochs=3, batch=16, schedule="constant"), 0)],
+)
 def test_another_recipe_or_seed_does_not_go_on_from_a_checkpoint(tmp_path, recipe, seed):
     checkpoint = tmp_path / "a.checkpoint"
     trained(RECIPE, checkpoint=checkpoint)

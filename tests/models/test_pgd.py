@@ -64,6 +64,15 @@ def test_the_start_follows_each_images_seed_and_nothing_else():
     assert (together - IMAGES).abs().max() > 0.25
 
 
+def test_the_start_lies_anywhere_in_the_box():
+    """Uniform from -eps to eps: both ends are come near to, and the mean is 0."""
+    grey = torch.full((6, 3, 8, 8), 0.5)
+    moved = pgd(small(), grey, LABELS, Attack(iterations=0), SEEDS) - grey
+    assert moved.min() < -0.29
+    assert moved.max() > 0.29
+    assert moved.mean().abs() < 0.02  # its standard deviation is 0.005
+
+
 def test_the_network_comes_back_as_it_was():
     net = small().train()
     before = {name: value.clone() for name, value in net.state_dict().items()}

@@ -1,9 +1,12 @@
 """Several networks trained at once: each as if it were alone, from its own seed, and on where a kill was."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 
+from saliometer.models import _together
 from saliometer.models._together import fit_together
 from saliometer.models.digit_cnn import digit_cnn
 from saliometer.models.fit import Recipe
@@ -109,6 +112,16 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     other = nets(0, 1)
     fit_together(other, *fixed(images, given), RECIPE, [0, 2], checkpoint=place, watch=lambda s, text: epochs.add(text))
     assert "epoch 1 of 3" in epochs  # another request starts anew
+
+
+def test_a_checkpoint_is_not_written_more_often_than_wanted(tmp_path, monkeypatch):
+    images, labels = data()
+    clock, written = iter(range(0, 100, 10)), []  # every look at it is ten seconds later
+    monkeypatch.setattr(_together, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(_together.Kept, "write", lambda self, state, epoch, loss: written.append(epoch))
+    given = fixed(images, labels.expand(2, -1))
+    fit_together(nets(0, 1), *given, Recipe(5, 8, 1e-2), [0, 1], checkpoint=tmp_path / "some", every=15.0)
+    assert written == [2, 4]
 
 
 def test_every_epoch_may_draw_images_of_its_own():

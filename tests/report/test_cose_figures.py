@@ -54,6 +54,7 @@ def test_figure_3_shows_our_points_and_the_papers_distribution(paper):
     assert np.mean(grads) == pytest.approx(60.61, abs=0.01)
     shapes = [one for one in chart.option["series"] if one.get("renderItem") == "violin"]
     assert [len(one["data"]) for one in shapes] == [7, 7]
+    assert [one["icon"] for one in chart.option["legend"]["data"]] == ["circle", "circle", "diamond", "diamond"]
 
 
 def spread(method: str, values: list[float], how: str) -> pa.Table:
@@ -93,6 +94,8 @@ def test_figure_7_has_the_papers_means(paper):
         assert row["ours"] == pytest.approx(row["paper"], abs=0.006)
         assert row["paper"] == pytest.approx(mean(row["method"], data=row["condition"]))
     assert len(chart.rows) == 35
+    on_a_phone = chart.option["media"][0]["option"]["grid"]
+    assert [float(grid["width"].rstrip("%")) > 70 for grid in on_a_phone] == [True]  # one panel has all the room
 
 
 def test_every_control_has_one_row_of_the_same_inks():

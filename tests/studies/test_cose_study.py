@@ -32,8 +32,6 @@ from saliometer.studies._cose_run import _chosen, jobs_of
 from saliometer.studies._cose_scales import SCALES, Scale, Training
 from saliometer.studies.cose import Study, reproduce
 
-pytestmark = pytest.mark.xdist_group("cose study")  # what is run for them is run once
-
 SIDE = 16
 LEAST = {
     "IG": "steps=2", "SmoothGrad": "draws=2", "BlurIG": "steps=2,sigma=3", "GuidedIG": "steps=2",
@@ -55,7 +53,7 @@ def network(seed: int) -> nn.Module:
         )  # fmt: skip
 
 
-def toys(text: str, side: int = 0, *, seed: int = 0) -> Data:
+def toys(text: str, side: int = 0, *, resize: int = 0, seed: int = 0) -> Data:
     if text != "toys":
         raise ValueError(f"there is no data at '{text}'")
     rng = np.random.default_rng(0)
@@ -186,6 +184,20 @@ def test_fewer_images_are_the_first_of_more():
     assert torch.equal(fewer[0], images[:3])
     assert labels.tolist() == [data.test_labels[place] for place in places]
     torch.testing.assert_close(images[0] * 0.25 + 0.5, data.test[places[0]] / 255)
+
+
+def test_pictures_are_resized_as_each_network_wants_it_and_once(monkeypatch):
+    """cose.md 3.3: ResNet keeps the short side whole, ViT comes from 256, Swin and ConvNeXt from 232."""
+    asked = {}
+    monkeypatch.setattr(_cose_run, "data_of", lambda place, side, resize, seed: asked.setdefault(place, (side, resize)))
+    for arch in SCALES["paper"].archs:
+        _cose_run.data_for(SCALES["paper"], arch, arch, 0)
+    _cose_run.data_for(SCALES["quick"], "small", "vit_tiny", 0)
+    wanted = {"resnet50": (224, 224), "convnext_small": (224, 232), "vit_b_16": (224, 256), "swin_t": (224, 232)}
+    assert asked == wanted | {"small": (0, 0)}
+    data, card = toys("toys"), {"preprocessing": {"resize": 2 * SIDE, "crop": SIDE, "mean": [0.5], "std": [0.25]}}
+    images, _, places = _chosen(data, card, 2, jobs_of(Path(), TINY, {"toys": "toys"}, [], 0, "cpu")[0])
+    torch.testing.assert_close(images * 0.25 + 0.5, data.test[places] / 255)
 
 
 def test_halves_are_disjoint_and_all_there(study, tmp_path, monkeypatch):

@@ -27,8 +27,6 @@ from saliometer.studies.smerf import Scale, reproduce
 from saliometer.tasks.textbox import SETTINGS, textbox
 from saliometer.types import PRIMARY
 
-pytestmark = pytest.mark.xdist_group("smerf")  # what is run for them is run once
-
 FEW = {"G": "gradient", "I*G": "input_x_gradient", "D-SHAP": "deep_shap(count=10)", "Edge": SMERF["Edge"]}
 SHOWN = {*FEW.values(), "oracle", "random", "centre", "fake_cam"}
 

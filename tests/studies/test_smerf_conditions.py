@@ -116,6 +116,12 @@ def test_one_number_turns_a_claim(number, change, said):
     assert said in told["ours"]
 
 
+def test_half_of_the_buckets_is_no_majority():
+    """Complex-FR has two with both kinds of object: where one of them fails, no method fails there."""
+    told = found(18, changed("black", "safl", "", "complex-fr", 0.0, 11))
+    assert "simple 0 of 30 pairs, complex 60 of 75 pairs" in told["ours"]
+
+
 def test_claim_1_reads_the_cards():
     told = found(1)
     assert told["ours"].startswith("simple-fr 0.990, ")

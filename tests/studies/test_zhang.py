@@ -25,8 +25,6 @@ from saliometer.studies._zhang_tables import markdown, paper
 from saliometer.studies.zhang import VARIATIONS, Scale, Study, reproduce
 from zhang_toys import block, evidence, printed, rows_of
 
-pytestmark = pytest.mark.xdist_group("zhang")  # what is run for them is run once
-
 NET = """
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
 """What undoes a geometric operation on maps (N, H, W), and which of their pixels come from the image at all."""
 
 import math
-from functools import cache
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ def eroded(valid: Tensor, window: int = 5) -> Tensor:
 def turned_back(maps: Tensor, bins: Tensor) -> Tensor:
     """Clockwise about the centre, bilinear, 0 beyond the canvas."""
     height, width = maps.shape[-2:]
-    cos, sin = _angles()[bins + BINS].to(maps).unbind(1)
+    cos, sin = _angles(bins.device)[bins + BINS].to(maps).unbind(1)
     cos, sin = cos[:, None, None], sin[:, None, None]
     y, x = (torch.arange(side, dtype=maps.dtype, device=maps.device) - (side - 1) / 2 for side in (height, width))
     y = y[:, None]
@@ -62,10 +62,10 @@ def turned_back(maps: Tensor, bins: Tensor) -> Tensor:
     return F.grid_sample(maps[:, None], grid, padding_mode="zeros", align_corners=False)[:, 0]
 
 
-@cache
-def _angles() -> Tensor:
+@lru_cache(maxsize=16)
+def _angles(device: torch.device) -> Tensor:
     """(61, 2) float64: the cosine and sine of every bin's angle, exact at right angles."""
     degrees = [ROTATE.magnitude(number) for number in range(-BINS, BINS + 1)]
     pairs = [(math.cos(math.radians(d)), math.sin(math.radians(d))) for d in degrees]
     exact = [(round(c), round(s)) if d % 90 == 0 else (c, s) for d, (c, s) in zip(degrees, pairs, strict=True)]
-    return torch.tensor(exact, dtype=torch.float64)
+    return torch.tensor(exact, dtype=torch.float64, device=device)

@@ -28,13 +28,17 @@ class Pair:
 
     def images(self, pixels: Tensor) -> Tensor:
         """(N, C, H, W) uint8."""
-        return applied(self.name, pixels, self.bins)
+        return applied(self.name, pixels, self._beside(pixels))
 
     def undone(self, maps: Tensor) -> Tensor:
-        return undone(self.name, maps, self.bins)
+        return undone(self.name, maps, self._beside(maps))
 
     def valid(self, like: Tensor, partly: bool = False) -> Tensor | None:
-        return validity(self.name, self.bins, like, partly=partly)
+        return validity(self.name, self._beside(like), like, partly=partly)
+
+    def _beside(self, values: Tensor) -> Tensor:
+        """The bins where values are, without a wait for what the device is still busy with."""
+        return self.bins.to(values.device, non_blocking=True)
 
     def labels(self, shape: Sequence[int]) -> list[str]:
         """What rows call the pair of each image (..., H, W)."""

@@ -1,6 +1,7 @@
 """Answers the questions of methods and metrics: packs images x variants into full batches, never runs a pass twice."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import torch
@@ -15,7 +16,7 @@ from saliometer.registry import methods, one_of, unknown
 from saliometer.types import SCORES, Activations, Features, Gradients, Logits, Model, Question, Scores, Walk, unaltered
 
 Answer = Tensor | Exception
-Heard = dict[str, Tensor]  # by layer, and for the images themselves under '': (2, N, ...), values and gradients
+Heard = dict[str, tuple[Tensor, Tensor]]  # by layer, and for the images themselves under '': values and gradients
 Seen = tuple[Tensor, Heard]
 Several = Logits | Scores | Gradients  # questions about several copies of the batch
 
@@ -91,14 +92,15 @@ class Answers:
             return self._scores(question, targets)
         if isinstance(question, Features):
             features = self._once(question.images, targets, seen, places)
-            return features[self._passed(question.layer, features)].clone()  # others may get the same
+            return _stacked(*features[self._passed(question.layer, features)])
         if isinstance(question, Activations):
             return self._activations(question)
         if isinstance(question, Walk):
             return self._walk(question)
         if _place(question) == "":
             heard = self._once(question.variants(range(1))[0], targets, seen, places)
-            return question.take(0, self._reached(heard.get(""))[1].clone())
+            slope = self._reached(heard.get("", (None, None))[1])
+            return question.take(0, slope.clone(memory_format=torch.contiguous_format))  # others may get the same
         assert isinstance(question, Gradients), "maps are asked of the method"
         return self._gradients(question, targets)
 
@@ -111,16 +113,19 @@ class Answers:
         seen.append((images, heard))
         return heard
 
-    def _passed(self, layer: str, features: Mapping[str, Tensor]) -> str:
-        names = [name for name, _ in self.model.net.named_modules() if name]
-        if layer not in names:
-            raise LookupError(f"model '{self.model.name}': " + unknown("layer", layer, names))
-        if layer not in features:
+    def _passed(self, layer: str, heard: Container[str]) -> str:
+        if layer not in heard:
+            self._check_layer(layer)
             raise LookupError(
                 f"model '{self.model.name}': layer '{layer}' has no part in the score, or gives several tensors at "
                 "once; name another"
             )
         return layer
+
+    def _check_layer(self, layer: str) -> None:
+        names = [name for name, _ in self.model.net.named_modules() if name]
+        if layer not in names:
+            raise LookupError(f"model '{self.model.name}': " + unknown("layer", layer, names))
 
     def _logits(self, question: Logits, count: int) -> Tensor:
         def run(images: Tensor, _: slice) -> tuple[Tensor]:
@@ -145,21 +150,20 @@ class Answers:
             return known
         classes = self.shared.classes if self.shared and place is not None else targets[None]
         tail, lightness = self._tail(question)
-        found: list[Tensor] = []
+        found: list[list[Tensor]] = []  # for each pack and each of the classes that are asked for: (copies, N)
         for ks, packed in self._packs(question, len(targets), lightness):
-            wanted = classes.T.repeat(len(ks), 1)  # (rows, classes that are asked for)
+            wanted = classes.repeat(1, len(ks))  # (classes, rows)
 
-            def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
+            def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor, ...]:
                 with torch.no_grad():
                     logits = self._checked(tail(images, rows), len(images))
-                    every = self._filled_up(wanted[rows]).unbind(1)
-                    return (torch.stack([self._score(logits, some, question.of) for some in every], 1),)
+                    return tuple(self._score(logits, self._filled_up(some[rows]), question.of) for some in wanted)
 
-            found.append(self._in_parts(run, packed, lightness)[0].view(len(ks), -1, len(classes)))
-        scores = torch.cat(found).permute(2, 0, 1)
+            found.append([scores.view(len(ks), -1) for scores in self._in_parts(run, packed, lightness)])
+        every = [scores[0] if len(scores) == 1 else torch.cat(scores) for scores in zip(*found, strict=True)]
         if self.shared and place is not None:
-            self.shared.keep(words, scores)
-        return scores[place or 0].contiguous()
+            self.shared.keep(words, torch.stack(every))
+        return every[place or 0]
 
     def _gradients(self, question: Gradients, targets: Tensor) -> Tensor:
         one_of("score", question.of, SCORES)
@@ -170,7 +174,7 @@ class Answers:
 
             def run(images: Tensor, rows: slice, wanted: Tensor = wanted) -> tuple[Tensor]:
                 with torch.inference_mode(False), torch.enable_grad():
-                    images = images.clone().requires_grad_()  # a clone, because the caller may be in inference mode
+                    images = _ordinary(images).requires_grad_()
                     logits = self._checked(tail(images, rows), len(images))
                     score = self._surrogate(logits, self._filled_up(wanted[rows]).clone(), question.of)
                     return (self._reached(*_slopes(score, [images])).contiguous(),)
@@ -200,8 +204,8 @@ class Answers:
         """From rows of variants to logits: the whole network, or what is behind their layer; and how light a row is."""
         if question.at is None:
             return lambda images, _: self.model.logits(images), 1
-        self._passed(question.at.layer, {question.at.layer: question.at.images})
         if self._behind is None or self._behind.at is not question.at:
+            self._check_layer(question.at.layer)
             self._behind = Tail(self.model, question.at)
         return self._behind, self._behind.lightness
 
@@ -209,11 +213,11 @@ class Answers:
         def run(images: Tensor, _: slice) -> tuple[Tensor, Tensor]:
             with torch.no_grad(), _listening(self.model, [question.layer]) as heard:
                 logits = self._checked(self.model.logits(images), len(images))
-                return logits, heard[self._passed(question.layer, heard)][None]
+                return logits, heard[self._passed(question.layer, heard)]
 
         logits, outputs = self._in_parts(run, question.images)
         self._known = question.images, logits
-        return outputs[0]
+        return outputs
 
     def _walk(self, question: Walk) -> Tensor:
         def run(images: Tensor, rows: slice) -> tuple[Tensor]:
@@ -268,28 +272,28 @@ class Answers:
 
         def run(images: Tensor, rows: slice) -> tuple[Tensor, ...]:
             with torch.inference_mode(False), torch.enable_grad(), _listening(self.model, places) as heard:
-                images = images.clone()  # because the caller may be in inference mode
+                images = _ordinary(images)
                 if "" in places:
                     heard[""] = images.requires_grad_()
                 logits = self._checked(self.model.logits(images), len(images))
                 score = logits.gather(1, self._filled_up(targets[rows]).clone()[:, None]).sum()
                 slopes = _slopes(score, list(heard.values())) if heard else ()
             pairs = {
-                name: torch.stack((value.detach(), slope)).contiguous()
+                name: (value.detach(), slope)
                 for (name, value), slope in zip(heard.items(), slopes, strict=True)
                 if slope is not None
             }
             names[:] = pairs
-            return (logits.detach(), *pairs.values())
+            return (logits.detach(), *itertools.chain.from_iterable(pairs.values()))
 
         logits, *found = self._in_parts(run, images)
         self._known = images, logits
-        return dict(zip(names, found, strict=True))
+        return dict(zip(names, zip(found[::2], found[1::2], strict=True), strict=True))
 
     def _in_parts(
         self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor, lightness: int = 1
     ) -> tuple[Tensor, ...]:
-        """`run` on as many rows as fit; its first result has rows in front, the others behind one dimension."""
+        """`run` on as many rows as fit, which its results have in front."""
         parts: list[tuple[Tensor, ...]] = []
         start = 0
         while start < len(images):
@@ -304,12 +308,12 @@ class Answers:
                 if not self._laid_out_anew(error):
                     self._back_off(error)
                 continue
-            parts.append(tuple(one.narrow(min(place, 1), 0, count) for place, one in enumerate(found)))
+            parts.append(tuple(one[:count] for one in found))
             start += count
             self._tick(count)
         if len(parts) == 1:
             return parts[0]
-        return tuple(torch.cat(some, 1 if place else 0) for place, some in enumerate(zip(*parts, strict=True)))
+        return tuple(map(torch.cat, zip(*parts, strict=True)))
 
     def _tick(self, images: int) -> None:
         self.passes += images
@@ -345,6 +349,18 @@ class Answers:
         if self.columns and logits.shape[1] != self.columns:
             raise ValueError(f"model '{self.model.name}' gave {logits.shape[1]} classes, and {self.columns} before")
         return logits
+
+
+def _ordinary(images: Tensor) -> Tensor:
+    """A tensor that autograd can follow; a copy only where the caller is in inference mode."""
+    return images.clone() if images.is_inference() else images.detach()
+
+
+def _stacked(value: Tensor, slope: Tensor) -> Tensor:
+    """(2, ...): a copy in the layout that they have; to make plain what has channels last takes longer."""
+    if value.ndim != 4 or value.is_contiguous():
+        return torch.stack((value, slope))
+    return torch.stack((value.movedim(1, -1), slope.movedim(1, -1))).movedim(-1, 2)
 
 
 def _slopes(score: Tensor, places: list[Tensor]) -> tuple[Tensor | None, ...]:

@@ -186,7 +186,10 @@ def _audit_units(
     measures: Sequence[Measure], compared: Sequence[Comparison], outcome: Judged, references: Tensor | None,
     memory: Memory | None, tell: Callable[[Estimate, Source, int], None], watch: Watch,
 ) -> None:  # fmt: skip
-    working = {one.label: one for wanted in todo.values() for one in wanted if isinstance(one, Method)}
+    working: dict[Method | Made, int] = {}  # for how many images each is wanted
+    for unit, wanted in todo.items():
+        for one in wanted:
+            working[one] = working.get(one, 0) + unit.stop - unit.start
     begin = next(iter(todo))
     trial = _targeted(
         request, source.samples(begin.start, min(begin.stop, begin.start + 4), request.seed, answers.device), answers
@@ -195,7 +198,7 @@ def _audit_units(
     again, predicted, beside = (
         sum(getattr(one, word) for one in compared) for word in ("again", "predicted", "beside")
     )
-    expected = estimate(list(working.values()), measures, answers, trial, left, again, predicted, beside)
+    expected = estimate(working, measures, answers, trial, left, again, predicted, beside)
     tell(expected, source, len(working))
     work = {label: max(seconds, 1e-6) for label, seconds in expected.each.items()}
     total = sum((unit.stop - unit.start) * work.get(one.label, 1e-6) for unit, wanted in todo.items() for one in wanted)

@@ -44,6 +44,12 @@ class Made:
                 f"maps '{name}': array of shape {array.shape} and type {array.dtype} for {len(names)} images; wanted "
                 "(N, H, W) or (N, C, H, W) numbers, one map for each image"
             )
+        channels, *size = source.images(0, 1).shape[1:]
+        if list(array.shape[1:]) not in (size, [1, *size], [channels, *size]):
+            raise ValueError(
+                f"maps '{name}': one map has shape {array.shape[1:]}, wanted {tuple(size)} or {(channels, *size)}: the "
+                "size of the images as the model takes them"
+            )
         places = {one: place for place, one in enumerate(names)}
         lacking = [one for one in source.ids if one not in places]
         if lacking:

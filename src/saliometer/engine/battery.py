@@ -146,7 +146,7 @@ def _one(measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf
 def _scaled(measure: Measure, maps: Tensor) -> tuple[Tensor, Tensor]:
     """Maps (N, H, W) in [0, 1], and (N,) which are constant: those are ones or zeros."""
     read = staged(maps, "scaled", measure.normalisation)
-    flat = ~read.flatten(1).isfinite().all(1)
+    flat = ~read.flatten(1).amax(1).isfinite()
     if measure.constant == "invalid":
         filling = (staged(maps, "order", measure.normalisation) != 0).to(read.dtype)
     else:

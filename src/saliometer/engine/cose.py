@@ -97,8 +97,9 @@ class Paired:
             self._shown = []
             found = _fetched(list(self._compared(method, own, self._chunk)))
             right, empty = self._chunk.right.tolist(), [""] * len(samples)
+            unlabelled = ["" if one == one else "no label" for one in right]
             for measure in self.measures:
-                found.append(Rows(measure.definition, [CORRECT] * len(samples), empty, right, empty))
+                found.append(Rows(measure.definition, [CORRECT] * len(samples), empty, right, unlabelled))
                 maps_read = read(own, method, measure)
                 sizes, whole = grain(maps_read).tolist(), maps_read.flatten(1).isfinite().all(1).tolist()
                 notes = [
@@ -200,8 +201,8 @@ def similarities(measure: Measure, maps: Tensor, laid: Tensor, changes: Changes,
         if not places:
             continue
         valid = torch.cat([mask for mask in masks if mask is not None]) if masked else None
-        others = laid if len(places) == len(masks) else laid[places]
-        scored = similarity(measure, maps.repeat(len(places), 1, 1), others.flatten(0, 1), valid)
+        others = laid.flatten(0, 1) if len(places) == len(masks) else torch.cat([laid[place] for place in places])
+        scored = similarity(measure, maps.repeat(len(places), 1, 1), others, valid)
         values = scored.values.unflatten(0, (len(places), -1))
         reasons = {why: where.unflatten(0, (len(places), -1)) for why, where in scored.invalid.items()}
         for number, place in enumerate(places):

@@ -36,7 +36,9 @@ class Chunk:
 
     def __init__(self, samples: Samples, answers: Answers, others: Mapping[str, Answers]) -> None:
         self.samples, self._answers, self._others = samples, answers, others
-        levels = answers.model.pixels(samples.batch.images) * 255
+        mean, std = answers.model.mean, answers.model.std
+        self._mean, self._std = (answers.model.channels(samples.batch.images, values) for values in (mean, std))
+        levels = (samples.batch.images * self._std + self._mean) * 255
         self.pixels = levels.round().clamp(0, 255).to(torch.uint8)
         self.on_levels = bool((levels - self.pixels).abs().max() < CLOSE)  # else the image itself is rounded, too
         images = samples.batch.images if self.on_levels else self.input(self.pixels)
@@ -50,10 +52,7 @@ class Chunk:
 
     def input(self, pixels: Tensor) -> Tensor:
         """8-bit pixels as the model takes them."""
-        model = self._answers.model
-        images = pixels.to(torch.float32) / 255
-        mean, std = (model.channels(images, values) for values in (model.mean, model.std))
-        return (images - mean) / std
+        return (pixels.to(torch.float32) / 255 - self._mean) / self._std
 
     def pairs(self, names: tuple[str, ...], count: int) -> list[Pair]:
         if (names, count) not in self._pairs:

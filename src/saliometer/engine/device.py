@@ -61,6 +61,9 @@ def exact() -> Iterator[None]:
     """Full float32 and repeatable kernels for the passes inside; the caller's settings come back."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32
+    if before == (TF32, True, False, TF32):  # inside another such block
+        yield
+        return
     cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = TF32, True, False, TF32
     try:
         yield

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saliometer.engine.answer import Answers
+from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Measure
 from saliometer.engine.score import Failure, Method, drive
 from saliometer.maps import staged
@@ -19,20 +20,23 @@ from saliometer.types import Gradients, Logits, Maps, Model, Question, Samples, 
 
 @dataclass(frozen=True)
 class Estimate:
+    """Of what is left to do."""
+
     seconds: float
-    passes: int  # for one image, over all methods and metrics
+    passes: int
+    images: int  # those that lack a method
     each: Mapping[str, float]  # method -> seconds for one image
     passes_each: Mapping[str, float]
 
 
 def estimate(
-    methods: Sequence[Method], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int,
+    methods: Mapping[Method | Made, int], measures: Sequence[Measure], answers: Answers, samples: Samples, images: int,
     again: int = 0, predicted: int = 0, beside: int = 0,
 ) -> Estimate:  # fmt: skip
-    """For so many images, each explained by every method, `again` so many times, and scored by every measure.
+    """For so many images that lack some method, each method for as many as lack it, scored by every measure.
 
-    `predicted` is how many changed copies or models are asked for a prediction, once for all methods; `beside` how many
-    other images go through, once for all.
+    `again` is how many more times each method explains an image; `predicted` how many changed copies or models are
+    asked for a prediction, once for all methods; `beside` how many other images go through, once for all.
     """
     forward, both = _pace(answers, samples)
     counted = Counting(answers.classes(samples.batch.images[:1]), len(samples), again=again)
@@ -40,12 +44,15 @@ def estimate(
         counted.count(measure, answers.model, samples)
     seconds, passes = {}, {}
     for method in methods:
-        own = cost(method) * (1 + counted.again)
-        seconds[method.label] = own * (forward if method.entry.facts.hides else both) + counted.about_maps * forward
+        own = 0 if isinstance(method, Made) else cost(method) * (1 + counted.again)
+        slow = isinstance(method, Method) and not method.entry.facts.hides
+        seconds[method.label] = own * (both if slow else forward) + counted.about_maps * forward
         passes[method.label] = own + counted.about_maps
     once = counted.about_images + predicted
-    total = images * (sum(seconds.values()) + once * forward) + beside * forward
-    return Estimate(total, round(sum(passes.values()) + once + beside / max(1, images)), seconds, passes)
+    asked = images * once + beside
+    total = sum(count * seconds[method.label] for method, count in methods.items()) + asked * forward
+    count = sum(count * passes[method.label] for method, count in methods.items()) + asked
+    return Estimate(total, round(count), images, seconds, passes)
 
 
 def try_parameters(measures: Sequence[Measure], model: Model, samples: Samples, classes: int) -> None:

@@ -14,6 +14,7 @@ from saliometer.engine.run import Run
 from saliometer.judgement import Column
 from saliometer.sanity import summary as sanity
 
+REASONS = 3  # why a metric has no value, in a warning
 NAMED = 10  # pictures that could not be read, in a warning
 
 
@@ -70,12 +71,7 @@ class Judged:
             named = "; ".join(f"{name} ({why})" for name, why in list(skipped.items())[:NAMED])
             more = f"; and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
             said.append(f"{len(skipped)} images could not be read and were left out: {named}{more}")
-        for column in self.columns:
-            for method in column.methods:
-                if judgement.kind_of(column.metric) == judgement.RANDOMISATION:
-                    continue
-                if "." not in column.metric and (count := column.undefined(method)) and method not in self.controls:
-                    said.append(f"{column.metric} of {method} is undefined for {count} of {len(column.images)} images")
+        said += self._undefined()
         reasons: dict[str, list[str]] = {}
         for one in self.coses:
             for why in one.reasons() if one.method not in self.controls else ():
@@ -84,6 +80,28 @@ class Judged:
         said += sanity.reasons([curve for curve in self.curves if curve.method not in self.controls])
         said += [f"the model: {text}" for text in self.run.manifest["model"].get("warnings", [])]
         return said
+
+    def _undefined(self) -> list[str]:
+        """Which metrics have no value for some images, and why: those of one method and reason together."""
+        empty = self.rows.filter(pc.is_nan(self.rows["value"]))
+        cells = zip(*(empty[name].to_pylist() for name in ("metric", "definition", "method", "note")), strict=True)
+        whys: dict[tuple[str, ...], dict[str, None]] = {}
+        for *cell, note in cells:
+            whys.setdefault(tuple(cell), {})[note] = None
+        groups: dict[tuple[str, int, int, str], dict[str, None]] = {}
+        for column in self.columns:
+            if "." in column.metric or judgement.kind_of(column.metric) == judgement.RANDOMISATION:
+                continue
+            for method in column.methods:
+                if (count := column.undefined(method)) and method not in self.controls:
+                    notes = filter(None, whys.get((column.metric, column.definition, method), {}))
+                    why = ", or ".join(list(notes)[:REASONS])
+                    groups.setdefault((method, count, len(column.images), why), {})[column.metric] = None
+        return [
+            f"{judgement.listed(list(metrics))} of {method} {'is' if len(metrics) == 1 else 'are'} undefined for "
+            f"{count} of {images} images{f' ({why})' if why else ''}"
+            for (method, count, images, why), metrics in groups.items()
+        ]
 
     def costs(self, by: str = "metric") -> dict[str, dict[str, float]]:
         """metric -> seconds, passes, passes saved, over all methods and images; 'maps' for the explanations.

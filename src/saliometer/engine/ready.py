@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
+from saliometer.engine.checked import LogProbabilities, as_logits, checked_model, stirred
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
@@ -18,6 +18,7 @@ from saliometer.images import Preprocessing, read_images
 from saliometer.types import Model
 
 Scale = float | Sequence[float] | None
+STILL = "it gives every image the same scores, noise too, so that nothing can be explained: check weights and input"
 OUTSIDE = 0.02  # how far a pixel may be from [0, 1]
 Images = Path | str | Tensor | Source | Iterable[Any]
 
@@ -105,7 +106,7 @@ def source_given(
         chosen = slice(limit or None)
         cut = None if masks is None else masks[chosen]
         return of_tensors(images[chosen], None if given is None else given[chosen], cut, name or "images")
-    if not isinstance(images, Iterable):
+    if not isinstance(images, Iterable) or hasattr(images, "__array__"):
         raise ValueError(
             f"images are of type {type(images).__name__}: wanted a tensor (N, C, H, W), a DataLoader or a place"
         )
@@ -126,6 +127,8 @@ def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.d
     _check_scale(loaded, images)
     inner = net.net if isinstance(net, LogProbabilities) else net
     loaded.facts["classes"] = checked_model(inner, images, loaded.output)
+    if STILL not in loaded.facts["warnings"] and not stirred(inner, images):
+        loaded.facts["warnings"] = [*loaded.facts["warnings"], STILL]
     if loaded.output == "probability":
         net = as_logits(net, images)
         way = "its logarithm taken" if isinstance(net, LogProbabilities) else "its last layer taken out"

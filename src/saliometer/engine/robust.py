@@ -24,7 +24,7 @@ from saliometer.engine.train import (
     write_card,
 )
 from saliometer.models._pgd import Attack, pgd
-from saliometer.models.fit import Recipe, fit
+from saliometer.models.fit import CONSTANT, Recipe, fit
 from saliometer.seeds import fork, forks
 from saliometer.tasks.textbox import labels_of
 from saliometer.types import Watch
@@ -51,7 +51,8 @@ def train_robust(
     `epochs`, `batch` and `rate` are of this training; the plain one has its own. One that misses the bar, or whose
     plain model did, is kept and said to be not accepted.
     """
-    recipe = Recipe(epochs or EPOCHS, BATCH if batch is None else batch, RATE if rate is None else rate, loss)
+    batch, rate = BATCH if batch is None else batch, RATE if rate is None else rate
+    recipe = Recipe(epochs or EPOCHS, batch, rate, loss, CONSTANT)
     if recipe.batch < 1 or not recipe.rate > 0 or epochs < 0 or limit < 0:
         raise ValueError(
             f"batch is {recipe.batch}, rate {recipe.rate}, epochs {epochs} and limit {limit}: wanted 1 or more, more "

@@ -53,7 +53,9 @@ class Run:
         self.manifest["commands"] = [*self.manifest["commands"], " ".join(sys.argv)][-20:]
 
     def keep(self) -> None:
-        """Write the manifest."""
+        """Write the manifest; methods that another process has put there meanwhile stay."""
+        for kind, there in _beside(self.folder).items():
+            self.manifest[kind] = {**there, **self.manifest.get(kind, {})}
         put(self.folder / "run.json", (json.dumps(self.manifest, indent=1) + "\n").encode())
 
     def part(self, unit: Unit, method: str) -> Path:
@@ -132,8 +134,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         form, version = manifest["format"], manifest["saliometer"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"cannot read '{path}' ({error!r}): choose another folder") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read '{path}' ({error}): choose another folder") from error
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"'{folder}' is not a run of saliometer (its run.json says nothing of one): choose another folder"
+        ) from None
     if form != FORMAT:
         raise ValueError(
             f"'{folder}' was made by saliometer {version} (run format {form}); this is {saliometer.__version__} "
@@ -142,12 +148,23 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest  # type: ignore[no-any-return]
 
 
+def _beside(folder: Path) -> dict[str, Any]:
+    """The methods that the manifest lists now: another process may be at work in the same folder."""
+    if not (folder / "run.json").is_file():
+        return {}
+    manifest = read_manifest(folder)
+    return {kind: manifest[kind] for kind in ("methods", "variants") if kind in manifest}
+
+
 def _same(folder: Path, known: dict[str, Any], told: dict[str, Any]) -> None:
     if known["saliometer"] != saliometer.__version__:
         raise ValueError(
             f"'{folder}' was made by saliometer {known['saliometer']}, this is {saliometer.__version__}: numbers of "
             "two versions are not mixed. Choose another folder with --out"
         )
+    there, asked = (manifest["request"].get("kind", "bench") for manifest in (known, told))
+    if there != asked:
+        raise ValueError(f"'{folder}' holds a run of kind {there}, this is {asked}: choose another folder with --out")
     for part in ("request", "fixed"):
         for name in {**known[part], **told[part]}:
             old, new = known[part].get(name), told[part].get(name)

@@ -84,6 +84,7 @@ class Scores:
 Answering = Callable[[Mapping[str, Question], Tensor], dict[str, Answer]]
 
 
+@exact()
 def drive(starts: Mapping[str, Callable[[], Any]], answers: Answering, targets: Tensor) -> dict[str, Any]:
     """Run everything to its result or Failure; what yields a question waits while those of all others are gathered."""
     results: dict[str, Any] = {}
@@ -91,8 +92,7 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answering, targets: 
 
     def step(name: str, generator: Asking, advance: Callable[[], Question]) -> None:
         try:
-            with exact():
-                asking[name] = generator, advance()
+            asking[name] = generator, advance()
         except StopIteration as stop:
             results[name] = stop.value
         except MemoryError:
@@ -102,8 +102,7 @@ def drive(starts: Mapping[str, Callable[[], Any]], answers: Answering, targets: 
 
     for name, start in starts.items():
         try:
-            with exact():
-                begun = start()
+            begun = start()
         except (Exception, SystemExit) as error:
             results[name] = Failure.of(error)
             continue

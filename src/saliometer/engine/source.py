@@ -138,10 +138,11 @@ def _checked_masks(masks: Any, images: Tensor) -> Tensor:
     wanted = (len(images), *images.shape[2:])
     if drawn.shape != wanted:
         raise ValueError(f"masks have shape {tuple(drawn.shape)}, wanted {wanted}: one for each image")
-    low, high = int(drawn.min()), int(drawn.max())
-    if low < 0 or high > 255 or (drawn.is_floating_point() and not bool((drawn == drawn.round()).all())):
+    low, high = float(drawn.min()), float(drawn.max())
+    if not 0 <= low <= high <= 255 or (drawn.is_floating_point() and not bool((drawn == drawn.round()).all())):
         raise ValueError(
-            f"masks hold values from {low} to {high}: wanted True and False, or 255 on the object, 0 off it"
+            f"masks hold {drawn.dtype} from {low:.3g} to {high:.3g}: wanted True and False, or 255 on the object, 0 "
+            "off it"
         )
     return (drawn.to(torch.uint8) * (255 if high <= 1 else 1)).to(torch.uint8)
 

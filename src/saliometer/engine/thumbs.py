@@ -20,7 +20,7 @@ def keep_scene(run: Run, setting: str, samples: Samples) -> None:
     """The first image of each bucket with its objects, label and explained class."""
     shown = _first_of_each(samples.buckets)
     pixels = (samples.batch.images[shown] * 255).round().byte()  # (N, C, H, W)
-    _savez(
+    savez(
         run.folder / "thumbs" / setting / "scene.npz",
         shown=np.array(shown),
         images=_joined(pixels).cpu().numpy(),
@@ -46,7 +46,7 @@ def keep_thumbnails(run: Run, setting: str, method: str, maps: Tensor) -> None:
     joined = maps[shown].nan_to_num().sum(1)
     most = joined.abs().amax((1, 2), keepdim=True)
     scaled = (joined / most.where(most > 0, 1)).half()
-    _savez(run.thumbnails(setting, method), maps=scaled.cpu().numpy())
+    savez(run.thumbnails(setting, method), maps=scaled.cpu().numpy())
 
 
 PHOTOS, SIDE = 100, 112  # how many of an audit's images are kept for the report, and their longer side
@@ -59,7 +59,7 @@ def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
     size = _fitted(images.shape[2:], SIDE)
     small = F.interpolate(images, size, mode="bilinear", antialias=True)
     objects = F.adaptive_avg_pool2d(samples.objects.float(), size) >= 0.5  # (N, 1 or 0, H, W)
-    _savez(
+    savez(
         run.sprites(unit),
         objects=objects.cpu().numpy(),
         images=(small * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy(),
@@ -72,19 +72,21 @@ def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:
 def keep_sprites(run: Run, unit: Unit, method: str, maps: Tensor) -> None:
     """Signed maps, channels summed, at most 56 pixels wide, in 8 bits: the largest absolute value is 127.
 
-    Where no value is negative the lowest counts as 0: RISE's maps differ little from their mean.
+    Where no value is negative the lowest counts as 0: RISE's maps differ little from their mean. A constant map, which
+    has no lowest value, is shown as it is.
     """
     joined = maps.nan_to_num(0.0, 0.0, 0.0).sum(1, keepdim=True).float()
     small = F.adaptive_avg_pool2d(joined, _fitted(maps.shape[2:], SIDE // 2))[:, 0]
-    small = small - small.amin((1, 2), keepdim=True).clamp(min=0)
+    low, high = small.amin((1, 2), keepdim=True).clamp(min=0), small.amax((1, 2), keepdim=True)
+    small = small - low.where(low < high, 0)
     most = small.abs().amax((1, 2), keepdim=True)
     scaled = (127 * small / most.where(most > 0, 1)).round().to(torch.int8)
-    _savez(run.sprites(unit, method), maps=scaled.cpu().numpy())
+    savez(run.sprites(unit, method), maps=scaled.cpu().numpy())
 
 
 def keep_pairs(run: Run, unit: Unit, method: str, arrays: Mapping[str, npt.NDArray[Any]], ids: Sequence[str]) -> None:
     """A few pairs that COSE compares, beside the method's maps."""
-    _savez(run.pairs(unit.setting, method), ids=np.array(ids[: len(arrays["maps"])]), **arrays)
+    savez(run.pairs(unit.setting, method), ids=np.array(ids[: len(arrays["maps"])]), **arrays)
 
 
 def _fitted(shape: Sequence[int], side: int) -> tuple[int, int]:
@@ -97,7 +99,7 @@ def _first_of_each(buckets: tuple[str, ...]) -> list[int]:
     return [buckets.index(bucket) for bucket in dict.fromkeys(buckets)]
 
 
-def _savez(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
+def savez(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
     data = BytesIO()
     np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
     put(path, data.getvalue())

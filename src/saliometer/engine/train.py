@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from saliometer.engine import imagenet
 from saliometer.engine.condition import PLAIN, Condition, architecture
 from saliometer.files import put
-from saliometer.models.fit import LOSSES, Recipe, fit
+from saliometer.models.fit import COSINE, LOSSES, Recipe, fit
 from saliometer.registry import one_of
 from saliometer.seeds import fork, scoped
 from saliometer.tasks._scene import Scene
@@ -168,7 +168,7 @@ def settled_by(
 def so_far(path: Path, wanted: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """The best model of an earlier call with the same request, and how many tries it has had."""
     try:
-        card = json.loads(path.read_text())
+        card = {"schedule": COSINE} | json.loads(path.read_text())  # older cards do not say it
     except (OSError, ValueError):
         return {}, 0
     same = all(card.get(name) == value for name, value in wanted.items())

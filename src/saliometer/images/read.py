@@ -49,9 +49,10 @@ def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item]
     path = Path(place)
     if not path.exists() and (colon or root is not None):
         return of_torchvision(name, Path(folder) if colon else Path(str(root)))
-    if not path.exists():
+    if not path.exists() or not str(place):
         raise ValueError(
-            f"there is nothing at '{place}': wanted a folder of pictures, a CSV, an .npz or a data set, cifar10:FOLDER"
+            f"there is nothing at '{place}': wanted a picture, a folder of them, a CSV, an .npz or a data set, "
+            "cifar10:FOLDER"
         )
     if path.is_dir():
         return _folder(path)

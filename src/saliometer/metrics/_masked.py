@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from saliometer.maps import edges
 from saliometer.perturb import filled, masked
 from saliometer.registry import one_of
 from saliometer.types import Question, Samples, Scores, Subject, unaltered
@@ -47,7 +48,8 @@ def both_scores(
     images = samples.batch.images
     before = yield Scores(unaltered(images), of=of, key="image")
     after = yield Scores(unaltered(shown(maps, samples, subject, space)), of=of, key=f"masked {space}")
-    whole = (maps == 1).flatten(1).all(1)  # hides nothing: the score stays to the last bit, whatever batch it came from
+    low, high = edges(maps)
+    whole = (low == 1) & (high == 1)  # hides nothing: the score stays to the last bit, whatever batch it came from
     return before[0].double(), torch.where(whole, before[0], after[0]).double()
 
 

@@ -15,10 +15,13 @@ LEAST = 1e-7  # added to every value, as Quantus does: a map of zeros is even
     reads="scaled",
     flat=True,
     passes=0,
-    degenerate=("0", "0", "1 - 1/n"),
+    degenerate=("0", "0", "about 1 - 1/n"),
 )
 def sparseness(maps: Tensor, samples: Samples, subject: Subject) -> Scored:
-    """The Gini index: 0 for a map that is the same everywhere, 1 - 1/n for one of n pixels that stands alone."""
+    """The Gini index: 0 for a map that is the same everywhere, about 1 - 1/n for one of n pixels that stands alone.
+
+    What is added to every pixel takes a share of 10⁻⁷ n from the latter: at 224 pixels it is 0.995.
+    """
     values = maps.flatten(1).sort(1).values.double() + LEAST
     count = values.shape[1]
     places = torch.arange(1, count + 1, dtype=torch.float64, device=values.device)

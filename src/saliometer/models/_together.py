@@ -1,5 +1,6 @@
 """Trains several small networks of one shape at once, each from its own seed; goes on where a killed run was."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -58,21 +59,23 @@ def fit_together(
     *,
     enough: float = 2.0,
     checkpoint: Path | None = None,
+    every: float = 0.0,
     watch: Watch = lambda share, text: None,
 ) -> list[float]:
     """Train `nets` in place on the `count` images that are drawn for each epoch; each one's accuracy on the first.
 
-    Every seed has its own order of images in every epoch; the rate falls to 0 along a cosine. With `enough` training
-    ends after the epoch in which all are more accurate than that.
+    Every seed has its own order of images in every epoch. With `enough` training
+    ends after the epoch in which all are more accurate than that. The checkpoint is written after epochs, `every` so
+    many seconds at the most: that of ten networks may be larger than what an epoch takes to compute.
     """
     together = Together(nets)
     optimiser = torch.optim.Adam(together.parameters(), lr=recipe.rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.epochs * -(-count // recipe.batch))
+    schedule = recipe.rates(optimiser, count)
     state = {"net": together, "optimiser": optimiser, "schedule": schedule}
     kept = Kept(checkpoint, {"recipe": asdict(recipe), "seeds": list(seeds), "enough": enough})
     device = together.weights[0].device
     epoch, _ = kept.resume(state, device)
-    rows = torch.arange(len(nets), device=device)[:, None]
+    rows, written = torch.arange(len(nets), device=device)[:, None], time.monotonic()
     while epoch < recipe.epochs and not (epoch and enough <= 1 and min(together.accuracy(*drawn(epoch - 1))) > enough):
         images, labels = drawn(epoch)
         orders = torch.stack([_order(count, seed, epoch) for seed in seeds]).to(device)
@@ -85,7 +88,9 @@ def fit_together(
             schedule.step()
             watch((epoch + place * recipe.batch / count) / recipe.epochs, f"epoch {epoch + 1} of {recipe.epochs}")
         epoch += 1
-        kept.write(state, epoch, loss.item())
+        if time.monotonic() - written >= every:
+            kept.write(state, epoch, loss.item())
+            written = time.monotonic()
     together.hand_back(nets)
     return together.accuracy(*drawn(0))
 

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saliometer.models._loop import Kept, Learning, loop
+from saliometer.models._recipe import CONSTANT as CONSTANT
+from saliometer.models._recipe import COSINE as COSINE
 from saliometer.models._recipe import Recipe as Recipe
 from saliometer.seeds import fork
 from saliometer.types import Watch
@@ -39,13 +41,11 @@ def fit(
 ) -> float:
     """Train `net` in place on images_of(0..n-1), `altered` where that is given, and return the last epoch's loss.
 
-    The same images come again every epoch in an order drawn from (seed, epoch); the rate falls to 0 along a cosine.
-    Training ends early after an epoch of which `enough` says so.
+    The same images come again every epoch in an order drawn from (seed, epoch). Training ends early after an
+    epoch of which `enough` says so.
     """
     count = len(labels)
     optimiser = torch.optim.Adam(net.parameters(), lr=recipe.rate)
-    steps = recipe.epochs * -(-count // recipe.batch)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     loss_of = clipped_loss if recipe.loss == "clipped" else F.cross_entropy
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -54,7 +54,7 @@ def fit(
             yield chosen, altered(images, labels[chosen], chosen, epoch) if altered else images
 
     kept = Kept(checkpoint, {"recipe": asdict(recipe), "seed": seed})
-    learning = Learning(optimiser, loss_of, schedule)
+    learning = Learning(optimiser, loss_of, recipe.rates(optimiser, count))
     return loop(net, batches, labels, learning, recipe.epochs, seed, kept, enough=enough, watch=watch)
 
 

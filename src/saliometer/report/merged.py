@@ -49,6 +49,12 @@ def merged(runs: Sequence[Run]) -> Run:
     """One run as it is; several as one, where they measured the same."""
     first, *others = runs
     for other in others:
+        kinds = [run.manifest["request"].get("kind", "bench") for run in (first, other)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"'{first.folder}' is of kind {kinds[0]} and '{other.folder}' of kind {kinds[1]}: they share no "
+                "scoreboard. Write a report of each"
+            )
         if said := differences(first, other):
             raise ValueError(
                 f"'{first.folder}' and '{other.folder}' did not measure the same, so their methods cannot share a "

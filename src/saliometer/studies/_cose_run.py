@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from saliometer.engine import device as devices
+from saliometer.engine.architectures import ARCHS
 from saliometer.engine.audit import audit
 from saliometer.engine.checkpoints import randomised
 from saliometer.engine.data import Data, data_given
@@ -78,15 +79,20 @@ def jobs_of(
 
 
 @lru_cache(maxsize=1)
-def data_of(place: str, side: int, seed: int) -> Data:
+def data_of(place: str, side: int, resize: int, seed: int) -> Data:
     """A data set, read once for jobs that follow each other."""
-    return data_given(place, side, seed=seed)
+    return data_given(place, side, resize=resize, seed=seed)
+
+
+def data_for(scale: Scale, place: str, arch: str, seed: int) -> Data:
+    """Pictures of several sizes are resized as the network wants it (cose.md 3.3) before their middle is cut out."""
+    return data_of(place, scale.side, ARCHS[arch].resize_for(scale.side), seed)
 
 
 def run(job: Job, watch: Watch) -> Done:
     """Train what is not trained, explain what is not explained."""
     timed = Timed()
-    data = data_of(job.data, job.scale.side, job.seed)
+    data = data_for(job.scale, job.data, job.arch, job.seed)
     trainings = list(_trainings(job, data))
     models, failed = [], dict[str, str]()
     for number, (frozen, folder, train) in enumerate(trainings):
@@ -287,6 +293,8 @@ def _chosen(data: Data, card: Mapping[str, Any], count: int, job: Job) -> tuple[
     lots = uniform(forks(fork("cose images", job.seed), torch.arange(len(data.test))), "lot", 1)[:, 0]
     places = lots.argsort(stable=True)[:count].tolist()
     way = preprocessing_of(dict(card))
+    if data.side == way.crop:  # they are cut already
+        way = replace(way, resize=way.crop)
     pixels = torch.stack([way.tensor(Image.fromarray(data.test[i].permute(1, 2, 0).numpy())) for i in places])
     mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in (way.mean, way.std))
     return (pixels - mean) / std, data.test_labels[places], places

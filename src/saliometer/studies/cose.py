@@ -21,8 +21,8 @@ from saliometer.engine import device as devices
 from saliometer.files import put
 from saliometer.registry import one_of
 from saliometer.studies._cose_evidence import TABLE
-from saliometer.studies._cose_run import Done, Job, data_of, jobs_of, run
-from saliometer.studies._cose_scales import SCALES
+from saliometer.studies._cose_run import Done, Job, data_for, jobs_of, run
+from saliometer.studies._cose_scales import SCALES, Scale
 from saliometer.studies._cose_study import Study, opened, read
 from saliometer.types import Watch
 
@@ -55,7 +55,7 @@ def reproduce(
     if not data and not chosen.data:
         raise ValueError(f"scale '{scale}' wants data: give --data, such as --data cifar10:ROOT or --data folder/")
     inits = [_first_weights(text, chosen.archs) for text in init]
-    places = _named(tuple(data) or chosen.data, chosen.side, seed)
+    places = _named(tuple(data) or chosen.data, chosen, seed)
     _begin(folder, scale)
     todo = jobs_of(folder, chosen, places, inits, seed, device)
     started, done = time.perf_counter(), dict[str, Done]()
@@ -86,11 +86,11 @@ def _first_weights(text: str, archs: Sequence[str]) -> tuple[str, str]:
     return one_of("network", arch, archs), file
 
 
-def _named(places: Sequence[str], side: int, seed: int) -> dict[str, str]:
+def _named(places: Sequence[str], scale: Scale, seed: int) -> dict[str, str]:
     """Data sets by name, each read, so that a wrong place is told before anything is trained."""
     found: dict[str, str] = {}
     for place in places:
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", data_of(place, side, seed).name).strip("-") or "data"
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", data_for(scale, place, scale.archs[-1], seed).name).strip("-") or "data"
         if name in found:
             raise ValueError(f"two data sets are called '{name}': '{found[name]}' and '{place}'; rename one")
         found[name] = place

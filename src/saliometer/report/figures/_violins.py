@@ -47,7 +47,11 @@ def shapes(name: str, ink: str, points: Mapping[int, Sequence[float]]) -> list[d
 
 
 def option(
-    methods: Sequence[str], lanes: int, series: Sequence[dict[str, Any]], legend: Sequence[str], low: float = 0
+    methods: Sequence[str],
+    lanes: int,
+    series: Sequence[dict[str, Any]],
+    legend: Sequence[str | dict[str, str]],
+    low: float = 0,
 ) -> dict[str, Any]:
     """The whole chart, in percent; `lanes` of a method with the empty one."""
     between = [{"yAxis": (place + 1) * lanes - 1} for place in range(len(methods) - 1)]

@@ -84,7 +84,7 @@ def chart(
     metrics = list(dict.fromkeys(value.metric for value in values))
     side, legend = _Side(shown, list(lanes)), _legend(values, lanes, grey)
     wide = _layout(len(metrics), across, side.height, bool(legend), (edges[0], 12))
-    narrow = _layout(len(metrics), 2, side.height, bool(legend), (edges[1], 11))
+    narrow = _layout(len(metrics), min(2, len(metrics)), side.height, bool(legend), (edges[1], 11))
     option: dict[str, Any] = {
         "legend": {"top": 0, "left": "center", "data": legend, "itemWidth": 14, "itemGap": 12},
         "tooltip": {"trigger": "item", "formatter": "{b}"},

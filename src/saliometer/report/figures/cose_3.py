@@ -82,4 +82,6 @@ def _option(ours: Points, theirs: Points) -> dict[str, Any]:
             }
         )  # fmt: skip
     series.append(rules([{"xAxis": 50}], "@soft", "dashed"))  # chance
-    return option(METHODS, LANES, series, [*INKS, *(f"{family}, paper" for family in INKS)])
+    legend = [{"name": name, "icon": "circle"} for name in INKS]
+    legend += [{"name": f"{name}, paper", "icon": "diamond"} for name in INKS]
+    return option(METHODS, LANES, series, legend)

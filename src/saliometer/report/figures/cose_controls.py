@@ -36,5 +36,5 @@ def cose_controls(study: Study) -> Drawing | None:
         MODES[1]: _zhang.Lane(f"{MODES[1]} (R = 1)", "@own"),
     }
     label = f"COSE of {len(CONTROLS)} controls beside the best and the worst method"
-    chart = _zhang.chart([one for one in found if one], names, lanes, label=label, across=2, edges=(13, 34))
+    chart = _zhang.chart([one for one in found if one], names, lanes, label=label, across=2, edges=(13, 38))
     return _zhang.drawing("cose_controls", NOTE.format(highest=max(table().values())), [chart])

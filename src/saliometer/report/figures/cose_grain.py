@@ -22,6 +22,7 @@ NOTE = (
 )
 
 MANY = 6  # models, of which more are drawn by family
+DASHES = "path://M0,4h9v2h-9zM14,4h9v2h-9z"  # in the legend
 
 
 @figure("Better COSE, or smoother maps?", of="cose", order=45)
@@ -79,9 +80,11 @@ def _option(e: Evidence, found: list[Beside]) -> dict[str, Any]:
                 "labelLayout": {"hideOverlap": True},
             }
         )
+    legend = [{"name": family, "icon": "circle"} for family in INKS]
+    legend += [{"name": f"noise, {family}", "icon": DASHES} for family in INKS]
     return {
         "tooltip": {"trigger": "item", "formatter": "{b}: {c}"},
-        "legend": {"top": 0, "data": [*INKS, *(f"noise, {family}" for family in INKS)]},
+        "legend": {"top": 0, "data": legend},
         "grid": {"left": 50, "right": 90, "top": 34, "bottom": 46},
         "xAxis": {"type": "value", "name": "grain, pixels", "nameLocation": "middle", "nameGap": 28, "min": 0},
         "yAxis": {"type": "value", "name": "COSE, percent", "nameLocation": "middle", "nameGap": 34, "min": 0},
