@@ -94,6 +94,8 @@ def test_when_every_method_fails_there_are_still_the_controls(tmp_path: Path) ->
         (["explain", "--image", "nowhere.png"], "Error: cannot read the image 'nowhere.png'"),
         (["train", "--restarts", "0"], "Error: restarts 0, epochs 0, limit 0: wanted restarts of 1 or more"),
         (["train", "--rate", "0"], "Error: batch is 512 and rate 0.0: wanted 1 or more, and more than 0"),
+        (["train", "--ramp", "0.5"], "Error: --ramp 0.5 is of --robust: add that, or leave it out"),
+        (["train", "--robust", "--ramp", "1.5"], "Error: ramp is 1.5: wanted 0 to 1"),
         (["train", "--epochs", "-1"], "wanted restarts of 1 or more, epochs and limit of 0 or more"),
         (["bench", "--export-images", "x", "--models", "y"], "Error: --export-images writes the shipped benchmark"),
         (["explain", "--sample", "-1"], "Error: --sample -1: wanted 0 or more"),

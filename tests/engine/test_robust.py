@@ -43,7 +43,10 @@ def test_a_robust_model_is_trained_on_top_of_the_plain_one(tmp_path):
 
 
 def test_a_robust_model_is_trained_as_the_protocol_says(tmp_path, monkeypatch):
-    """Section 6: Adam at a constant 1e-4, 10 epochs, batches of 256, PGD with eps 0.3 and 10 steps of 0.1."""
+    """Section 6: Adam at a constant 1e-4, 10 epochs, batches of 256, PGD with eps 0.3 and 10 steps of 0.1.
+
+    The ramp is ours: with the whole attack from the first step on, six of seven models learned nothing.
+    """
     asked = []
     monkeypatch.setattr(robust, "fit", lambda net, images, labels, recipe, *args, **params: asked.append(recipe) or 0.0)
     monkeypatch.setattr(robust, "_measured", lambda *args: {"robust_accuracy_by_library": None})
@@ -51,6 +54,7 @@ def test_a_robust_model_is_trained_as_the_protocol_says(tmp_path, monkeypatch):
     assert asked == [Recipe(epochs=10, batch=256, rate=1e-4, loss="cross_entropy", schedule="constant")]
     assert (card["rate"], card["schedule"], card["images"]) == (1e-4, "constant", 24_000)
     assert card["attack"] == {"eps": 0.3, "step": 0.1, "iterations": 10}
+    assert card["ramp"] == 0.5
 
 
 @pytest.mark.parametrize(("schedule", "kept"), [("cosine", True), ("constant", False)])
@@ -99,6 +103,25 @@ def test_every_image_of_every_step_is_attacked(tmp_path, monkeypatch):
     steps = attacked[:6]  # two epochs of 48 images; the rest are held out ones
     assert [count for count, _ in steps] == [16] * 6
     assert len(torch.cat([seeds for _, seeds in steps]).unique()) == 96  # another start in every epoch
+
+
+@pytest.mark.parametrize(
+    ("ramp", "wanted"), [(0.0, [0.3] * 6), (0.5, [0, 0.1, 0.2, 0.3, 0.3, 0.3]), (1.0, [0, 0.05, 0.1, 0.15, 0.2, 0.25])]
+)
+def test_the_attack_grows_to_its_size(tmp_path, monkeypatch, ramp, wanted):
+    """Two epochs of three steps; steps and box grow alike, and models are measured with the whole attack."""
+    attacks = []
+    monkeypatch.setattr(robust, "pgd", lambda net, images, labels, attack, seeds: attacks.append(attack) or images)
+    card = robust.trained("simple-fr", tmp_path, condition=ROBUST, ramp=ramp, **TINY)
+    assert [attack.eps for attack in attacks[:6]] == pytest.approx(wanted)
+    assert [attack.step for attack in attacks[:6]] == pytest.approx([eps / 3 for eps in wanted])
+    assert {attack.eps for attack in attacks[6:]} == {0.3}
+    assert card["ramp"] == ramp
+
+
+def test_a_ramp_is_a_share(tmp_path):
+    with pytest.raises(ValueError, match=r"ramp is 2: wanted 0 to 1"):
+        robust.trained("simple-fr", tmp_path, condition=ROBUST, ramp=2, **TINY)
 
 
 def test_the_shipped_model_is_where_its_robust_one_starts(tmp_path, monkeypatch):

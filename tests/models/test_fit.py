@@ -77,16 +77,22 @@ def test_the_rate_falls_along_a_cosine_or_stays(monkeypatch, schedule, wanted):
 
 
 def test_images_can_be_altered_before_every_step():
-    """Told the images, their labels and numbers, and the epoch."""
+    """Told the images, their labels and numbers, and how many epochs are done, by the image."""
     told = []
 
-    def altered(images: Tensor, labels: Tensor, chosen: Tensor, epoch: int) -> Tensor:
-        told.append((epoch, len(images), torch.equal(images, IMAGES[chosen]) and torch.equal(labels, LABELS[chosen])))
+    def altered(images: Tensor, labels: Tensor, chosen: Tensor, done: float) -> Tensor:
+        told.append(
+            (round(50 * done), len(images), torch.equal(images, IMAGES[chosen]) and torch.equal(labels, LABELS[chosen]))
+        )
         return images + 1
 
     net = fresh()
     fit(net, lambda chosen: IMAGES[chosen], LABELS, RECIPE, 0, altered=altered)
-    assert told == [(epoch, count, True) for epoch in range(3) for count in (16, 16, 16, 2)]
+    assert told == [
+        (50 * epoch + before, count, True)
+        for epoch in range(3)
+        for before, count in ((0, 16), (16, 16), (32, 16), (48, 2))
+    ]
     brighter = fresh()
     fit(brighter, lambda chosen: IMAGES[chosen] + 1, LABELS, RECIPE, 0)
     assert torch.equal(weights(net), weights(brighter))

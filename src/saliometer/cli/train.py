@@ -25,6 +25,13 @@ def train(
     background: Background = "black",
     arch: Arch = "",
     robust: Robust = False,
+    ramp: Annotated[
+        float | None,
+        typer.Option(
+            help="With --robust: the share of training in which the attack grows to its size, by default 0.5; 0 for "
+            "all of it from the first step on, as the paper has it."
+        ),
+    ] = None,
     weights: Annotated[
         Path | None, typer.Option(help="ImageNet weights of VGG16, for `--arch 'vgg16(frozen=true)'`.")
     ] = None,
@@ -106,10 +113,12 @@ def train(
     given |= {"side": side, "amp": amp is not None}
     tasks = {"setting": setting, "background": background != "black", "robust": robust, "weights": weights}
     tasks |= {"loss": loss != "cross_entropy", "labelling": labelling != "paper", "sampler": sampler != "disjoint"}
-    tasks |= {"restarts": restarts != 20}
+    tasks |= {"restarts": restarts != 20, "ramp": ramp is not None}
     strange = [name for name, value in (tasks if task == "images" else given).items() if value]
     if strange:
         raise ValueError(f"train {task} has no --{strange[0]}: leave it out")
+    if ramp is not None and not robust:
+        raise ValueError(f"--ramp {ramp} is of --robust: add that, or leave it out")
     if task == "images":
         _train_images(
             data, arch, out, as_json, test=test, init=init, frozen=frozen, recipe=recipe, side=side, seed=seed,
@@ -135,7 +144,7 @@ def train(
             cards[name] = about.train(
                 name, folder, condition=condition, weights=weights, seed=seed, device=place, loss=loss,
                 labelling=labelling, sampler=sampler, epochs=epochs, batch=batch, rate=rate, limit=limit,
-                restarts=restarts, watch=watch,
+                restarts=restarts, watch=watch, **({} if ramp is None else {"ramp": ramp}),
             )  # fmt: skip
         if not as_json:
             verdict = "accepted" if cards[name]["accepted"] else "NOT accepted"

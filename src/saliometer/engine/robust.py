@@ -30,6 +30,7 @@ from saliometer.tasks.textbox import labels_of
 from saliometer.types import Watch
 
 ATTACK, EPOCHS, BATCH, RATE = Attack(), 10, 256, 1e-4
+RAMP = 0.5  # the share of training in which the attack grows to its size; whole from the start, little is learned
 LIBRARY = "adversarial-robustness-toolbox"  # imports as art
 BY_LIBRARY = 1000  # held out images that its attack is tried on
 TOGETHER = 512  # images attacked at once when a model is measured
@@ -43,13 +44,13 @@ def trained(setting: str, out: Path, *, condition: Condition = PLAIN, **params: 
 def train_robust(
     setting: str, out: Path, *, condition: Condition, seed: int = 0, device: str = "cpu", labelling: str = "paper",
     sampler: str = "disjoint", loss: str = "cross_entropy", epochs: int = 0, batch: int | None = None,
-    rate: float | None = None, limit: int = 0, attack: Attack = ATTACK, watch: Watch = lambda share, text: None,
-    **plainly: Any,
+    rate: float | None = None, limit: int = 0, attack: Attack = ATTACK, ramp: float = RAMP,
+    watch: Watch = lambda share, text: None, **plainly: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """From the plain model of the same seed, which is trained first where it is not there; the card.
 
-    `epochs`, `batch` and `rate` are of this training; the plain one has its own. One that misses the bar, or whose
-    plain model did, is kept and said to be not accepted.
+    `epochs`, `batch` and `rate` are of this training; the plain one has its own. A `ramp` of 0 attacks in full from the
+    first step on. One that misses the bar, or whose plain model did, is kept and said to be not accepted.
     """
     batch, rate = BATCH if batch is None else batch, RATE if rate is None else rate
     recipe = Recipe(epochs or EPOCHS, batch, rate, loss, CONSTANT)
@@ -58,21 +59,24 @@ def train_robust(
             f"batch is {recipe.batch}, rate {recipe.rate}, epochs {epochs} and limit {limit}: wanted 1 or more, more "
             "than 0, and twice 0 or more"
         )
+    if not 0 <= ramp <= 1:
+        raise ValueError(f"ramp is {ramp}: wanted 0 to 1, the share of training in which the attack grows")
     plain = Condition(condition.background, condition.arch)
     same = {"seed": seed, "device": device, "labelling": labelling, "sampler": sampler, "loss": loss, "limit": limit}
     folder, first = _plain_model(setting, out, plain, same | plainly, watch)
     stem = condition.stem(setting, seed)
     scene, labels = training_set(setting, seed, condition, labelling, sampler, limit, device)
     settled = settled_by(setting, seed, condition, labelling, sampler, len(labels))
-    settled |= {"plain_sha256": first["sha256"], "attack": vars(attack)}
+    settled |= {"plain_sha256": first["sha256"], "attack": vars(attack), "ramp": ramp}
     path = out / f"{stem}.json"
     card, _ = so_far(path, settled | vars(recipe))
     if not card:
         net = shipped.load(setting, folder, plain.stem(setting, seed)).net.requires_grad_(True).to(device)
         _freeze(net, condition, setting)
 
-        def attacked(images: Tensor, truth: Tensor, chosen: Tensor, epoch: int) -> Tensor:
-            return pgd(net, images, truth, attack, forks(fork(seed, "attack", epoch), chosen))
+        def attacked(images: Tensor, truth: Tensor, chosen: Tensor, done: float) -> Tensor:
+            grown = attack.grown(done / (ramp * recipe.epochs)) if ramp else attack
+            return pgd(net, images, truth, grown, forks(fork(seed, "attack", int(done)), chosen))
 
         checkpoint = out / f"{stem}.{digest_of(repr(settled))[:8]}.checkpoint"
         final = fit(

@@ -1,6 +1,6 @@
 """PGD: images moved within a small box so that a classifier errs most (Madry et al., 2018)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,11 @@ class Attack:
     eps: float = 0.3
     step: float = 0.1
     iterations: int = 10
+
+    def grown(self, share: float) -> "Attack":
+        """The same in so much of its size, at most all of it."""
+        share = min(share, 1.0)
+        return replace(self, eps=self.eps * share, step=self.step * share)
 
 
 def pgd(net: nn.Module, images: Tensor, labels: Tensor, attack: Attack, seeds: Tensor | None = None) -> Tensor:

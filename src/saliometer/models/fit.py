@@ -17,7 +17,7 @@ from saliometer.types import Watch
 
 GENERATED_TOGETHER = 4
 LOSSES = ("cross_entropy", "clipped")
-Altered = Callable[[Tensor, Tensor, Tensor, int], Tensor]  # images, their labels and numbers, epoch -> images
+Altered = Callable[[Tensor, Tensor, Tensor, float], Tensor]  # images, labels, numbers, epochs done so far -> images
 
 
 def clipped_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -50,8 +50,10 @@ def fit(
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(count, generator=torch.Generator().manual_seed(fork(seed, "order", epoch)))
+        done = float(epoch)
         for chosen, images in _batches(images_of, order.to(labels.device), recipe.batch):
-            yield chosen, altered(images, labels[chosen], chosen, epoch) if altered else images
+            yield chosen, altered(images, labels[chosen], chosen, done) if altered else images
+            done += len(chosen) / count
 
     kept = Kept(checkpoint, {"recipe": asdict(recipe), "seed": seed})
     learning = Learning(optimiser, loss_of, recipe.rates(optimiser, count))
