@@ -124,11 +124,12 @@ def test_a_ramp_is_a_share(tmp_path):
         robust.trained("simple-fr", tmp_path, condition=ROBUST, ramp=2, **TINY)
 
 
-def test_the_shipped_model_is_where_its_robust_one_starts(tmp_path, monkeypatch):
+@pytest.mark.parametrize("limit", [0, 48])
+def test_the_shipped_model_is_where_its_robust_one_starts(tmp_path, monkeypatch, limit):
     starts = []
     monkeypatch.setattr(robust, "fit", lambda net, *args, **params: starts.append(net[0].weight.clone()) or 0.0)
     monkeypatch.setattr(robust, "_measured", lambda *args: {"robust_accuracy_by_library": None})
-    card = robust.trained("simple-fr", tmp_path, condition=Condition(robust=True))
+    card = robust.trained("simple-fr", tmp_path, condition=Condition(robust=True), limit=limit)
     assert torch.equal(starts[0], shipped.load("simple-fr").net[0].weight)
     assert card["plain_sha256"] == shipped.card("simple-fr")["sha256"]
     assert card["accepted"] is True  # its clean accuracy is the plain model's
