@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from saliometer.engine import shipped
 from saliometer.engine.condition import PLAIN, Condition
+from saliometer.engine.device import memory_format
 from saliometer.engine.train import (
     by_bucket,
     digest_of,
@@ -73,9 +74,12 @@ def train_robust(
     if not card:
         net = shipped.load(setting, folder, plain.stem(setting, seed)).net.requires_grad_(True).to(device)
         _freeze(net, condition, setting)
+        layout = memory_format(torch.device(device), net)
+        net.to(memory_format=layout)
 
         def attacked(images: Tensor, truth: Tensor, chosen: Tensor, done: float) -> Tensor:
             grown = attack.grown(done / (ramp * recipe.epochs)) if ramp else attack
+            images = images.contiguous(memory_format=layout)
             return pgd(net, images, truth, grown, forks(fork(seed, "attack", int(done)), chosen))
 
         checkpoint = out / f"{stem}.{digest_of(repr(settled))[:8]}.checkpoint"
