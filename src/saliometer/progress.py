@@ -9,12 +9,19 @@ from saliometer.types import Watch
 LINE_EVERY = 10.0  # seconds, where there is no terminal
 
 
-def left(started: float, share: float) -> str:
-    """The time left in words, from the share done so far."""
-    elapsed = time.monotonic() - started
-    if share < 0.01 or elapsed < 1:
-        return "time left: ..."
-    return f"{duration(elapsed / share * (1 - share))} left"
+class Clock:
+    """The time left in words, by the pace since the first share that it was told: what an earlier run did cost none."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now, self._first, self._started = now, 2.0, 0.0  # a share is at most 1
+
+    def left(self, share: float) -> str:
+        if share < self._first:  # the first one, or another try
+            self._first, self._started = share, self._now()
+        elapsed, done = self._now() - self._started, share - self._first
+        if done < 0.01 or elapsed < 1:
+            return "time left: ..."
+        return f"{duration(elapsed / done * (1 - share))} left"
 
 
 def duration(seconds: float) -> str:
@@ -33,27 +40,28 @@ def progress() -> Iterator[Watch]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    console, started = Console(stderr=True), time.monotonic()
+    console, clock = Console(stderr=True), Clock()
     if not console.is_terminal:
-        yield _lines(console.print, started)
+        yield _lines(console.print, clock)
         return
     columns = (BarColumn(16), TaskProgressColumn(), TextColumn("{task.fields[left]}, {task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
         shown = bar.add_task("starting", total=1.0, left="")
 
         def tell(share: float, text: str) -> None:
-            bar.update(shown, completed=share, description=text, left=left(started, share))
+            bar.update(shown, completed=share, description=text, left=clock.left(share))
 
         yield tell
 
 
-def _lines(say: Callable[[str], None], started: float) -> Watch:
-    last = started
+def _lines(say: Callable[[str], None], clock: Clock) -> Watch:
+    last = time.monotonic()
 
     def tell(share: float, text: str) -> None:
         nonlocal last
+        left = clock.left(share)
         if time.monotonic() - last >= LINE_EVERY:
             last = time.monotonic()
-            say(f"{share:4.0%}  {left(started, share)}  {text}")
+            say(f"{share:4.0%}  {left}  {text}")
 
     return tell
