@@ -192,11 +192,15 @@ NORMS = {
         "norm": fill(nn.BatchNorm1d(3))}, True),
     "read twice": (lambda net, x: net.last(net.head((net.norm(y := net.first(x)) + y).mean((2, 3)))), {
         "norm": fill(nn.BatchNorm2d(4))}, False),
-    "behind a sum": (lambda net, x: net.last(net.head(net.norm(net.first(x) + 1).mean((2, 3)))), {
+    "behind a constant": (lambda net, x: net.last(net.head(net.norm(net.first(x) + 1).mean((2, 3)))), {
+        "norm": fill(nn.BatchNorm2d(4))}, True),
+    "behind a ramp": (lambda net, x: net.last(net.head(net.norm(net.first(x) + torch.arange(6)).mean((2, 3)))), {
+        "norm": fill(nn.BatchNorm2d(4))}, False),
+    "behind a sum": (lambda net, x: net.last(net.head(net.norm(net.first(x) + x[:, :1, 1:-1, 1:-1]).mean((2, 3)))), {
         "norm": fill(nn.BatchNorm2d(4))}, False),
     "on the images": (lambda net, x: net.last(net.head(net.first(net.norm(x)).mean((2, 3)))), {
         "norm": fill(nn.BatchNorm2d(3))}, False),
-    "transposed": (normed, {"first": nn.ConvTranspose2d(3, 4, 3), "norm": fill(nn.BatchNorm2d(4))}, False),
+    "transposed": (normed, {"first": nn.ConvTranspose2d(3, 4, 3), "norm": fill(nn.BatchNorm2d(4))}, True),
     "channels that are places": (lambda net, x: net.last(net.norm(net.mix(x.flatten(2))).mean(1)), {
         "mix": nn.Linear(64, 3), "norm": fill(nn.BatchNorm1d(3))}, False),
 }  # fmt: skip
