@@ -27,7 +27,17 @@ from saliometer.graph import (
 )  # fmt: skip
 from saliometer.methods._kernels import applied, bias_of, weights_of
 from saliometer.methods._path import vanishes
-from saliometer.methods._relevance import NO_BIAS, Books, Relevance, Sloped, divided, largest_share, over, whole
+from saliometer.methods._relevance import (
+    NO_BIAS,
+    Books,
+    MixedError,
+    Relevance,
+    Sloped,
+    divided,
+    largest_share,
+    over,
+    whole,
+)
 from saliometer.types import Asking, Batch, Explained, Walk
 
 Part = Callable[[Here, Any, Books], Signals]  # a rule that says where the rest of the relevance went
@@ -387,6 +397,13 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     told: list[tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]] = []  # starts, parts of the books, largest sizes
 
     def run(network: Network, rows: slice) -> Tensor:
+        try:
+            return together(network, rows)
+        except MixedError:
+            places = range(*rows.indices(len(batch.images)))
+            return torch.cat([together(network, slice(place, place + 1)) for place in places])
+
+    def together(network: Network, rows: slice) -> Tensor:
         forward, books = network.run(network.laid_out(batch.images[rows]), fold=True), Books()
         targets = batch.targets[rows, None]
         start = forward.logits.gather(1, targets)
