@@ -218,9 +218,10 @@ def _within(activations: Tensor, least: Tensor, most: Tensor) -> None:
     wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
     if bool(wrong.any()):
         raise ValueError(
-            f"images reach from {float(activations.min()):.3g} to {float(activations.max()):.3g}, beyond the "
-            f"bounds {float(least.min()):.3g} to {float(most.max()):.3g} that this rule needs: say how images are "
-            "normalised (explain's mean= and std=), or give pixels in [0, 1]"
+            f"what enters the first layer reaches from {float(activations.min()):.3g} to "
+            f"{float(activations.max()):.3g}, beyond the bounds {float(least.min()):.3g} to {float(most.max()):.3g} "
+            "that this rule needs: say how images are normalised (explain's mean= and std=), or give pixels in [0, 1]; "
+            "pixels from 0 to 255 have std=1/255"
         )
 
 
