@@ -429,14 +429,25 @@ class Smooth(nn.Module):
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "deep_taylor"])
-@pytest.mark.parametrize("act", [nn.GELU(), nn.SiLU(), nn.LeakyReLU(), nn.Tanh()])
+@pytest.mark.parametrize("act", [nn.GELU(), nn.SiLU(), nn.LeakyReLU(), nn.Tanh(), nn.Softplus()])
 def test_a_smooth_nonlinearity_is_refused_by_name(name, act):
     with pytest.raises(ValueError, match=r"there is no rule for the operation '\w+' in 'act'.*Works on .*gradient"):
         saliometer.explain(Smooth(act).eval(), torch.rand(2, 3, 8, 8), name)
 
 
-def test_the_true_derivative_can_be_asked_for():
-    net = Smooth(nn.GELU()).eval()
+@pytest.mark.parametrize("name", ["deeplift_rescale", "deeplift_reveal_cancel", "deep_shap"])
+@pytest.mark.parametrize("act", [nn.GELU(), nn.Sigmoid(), nn.Softplus(2), nn.LogSigmoid()])
+def test_differences_pass_smooth_nonlinearities_whole(name, act):
+    net, images = Smooth(act).double().eval(), torch.rand(2, 3, 8, 8, dtype=DOUBLE) - 0.5
+    references = torch.rand(3, 3, 8, 8, dtype=DOUBLE) if name == "deep_shap" else None
+    found = saliometer.explain(net, images, name, references=references, full=True)
+    assert found.promised.abs().max() > 1e-4
+    assert found.residual.abs().max() < 1e-13
+
+
+@pytest.mark.parametrize("act", [nn.GELU(), nn.Softplus()])
+def test_the_true_derivative_can_be_asked_for(act):
+    net = Smooth(act).eval()
     images = torch.rand(2, 3, 8, 8)
     found = saliometer.explain(net, images, "guided_backprop(other=gradient)", channels=True)
     torch.testing.assert_close(found, saliometer.explain(net, images, "gradient", channels=True))

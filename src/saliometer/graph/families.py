@@ -19,6 +19,7 @@ MAXIMA = {"max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adap
 FROM_ZERO = {"leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh", "hardswish", "prelu",
              "hardshrink", "softshrink"}  # fmt: skip
 GATES = {"sigmoid", "hardsigmoid"}
+ELEMENTWISE = {"softplus", "log_sigmoid", "abs"}  # neither 0 at 0 and rising, nor gates
 ROUTES = {
     "cat", "concat", "stack", "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "getitem", "slice",
     "select", "narrow", "flatten", "unflatten", "view", "reshape", "_unsafe_view", "permute", "transpose", "t",
@@ -45,6 +46,7 @@ def families(graph: Graph) -> tuple[str, ...]:
 def _family(graph: Graph, step: Step) -> str:
     op = step.op
     for name, ops in (("average", AVERAGES), ("max", MAXIMA), ("from_zero", FROM_ZERO), ("gate", GATES),
+                      ("elementwise", ELEMENTWISE),
                       ("route", ROUTES), ("same", SAME), ("compare", COMPARES)):  # fmt: skip
         if op in ops:
             return name

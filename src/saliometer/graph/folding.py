@@ -90,8 +90,8 @@ def _scaled(kernel: Step, scale: Tensor) -> Tensor:
     general = kernel.op == "convolution"  # which says of itself whether it is transposed
     if not (argument(kernel, 6, "transposed") if general else kernel.op.startswith("conv_transpose")):
         return weight * scale.view(-1, 1, *around)
-    groups = argument(kernel, 8 if general else 6, "groups", 1)
-    parts = weight.unflatten(0, (groups, -1)) * scale.view(groups, 1, -1, *around)
+    groups: int = argument(kernel, 8 if general else 6, "groups", 1)
+    parts: Tensor = weight.unflatten(0, (groups, -1)) * scale.view(groups, 1, -1, *around)
     return parts.flatten(0, 1)
 
 
