@@ -185,6 +185,34 @@ def test_a_model_in_half_precision_does_not_run_on_whole_images():
     refused("does not run on images of shape (3, 8, 8) and torch.float32", net=small_cnn().half().eval())
 
 
+@pytest.mark.parametrize("method", ["gradient", "lrp_z", "grad_cam"])
+def test_weights_that_were_made_in_inference_mode_are_named(method):
+    with torch.inference_mode():
+        net = small_cnn().eval()
+    refused("weights that were made in inference mode, through which no gradient passes: build and load", method, net)
+    assert explain(net, IMAGES, "rise(masks=20)").isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize(
+    "script",
+    [
+        torch.jit.script,
+        lambda net: torch.jit.trace(net, IMAGES),
+        lambda net: torch.jit.freeze(torch.jit.script(net)),
+    ],
+    ids=["scripted", "traced", "frozen"],
+)
+def test_torchscript_is_explained_without_its_layers(script):
+    net = script(small_cnn().eval())
+    for method in ("gradient", "integrated_gradients(steps=3)", "rise(masks=20)"):
+        torch.testing.assert_close(explain(net, IMAGES, method), explain(NET, IMAGES, method))
+    for settings in ({}, {"layer": "2"}):
+        if "2" in dict(net.named_modules()) or not settings:
+            refused("is TorchScript, which hides its layers: give the module it was made", "grad_cam", net, **settings)
+    refused("found no middle layer", "iba", net, references=IMAGES.expand(2, 3, 8, 8).repeat(50, 1, 1, 1))
+
+
 # Layers
 
 

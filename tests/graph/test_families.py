@@ -70,6 +70,7 @@ OPERATIONS = {
         "clamp_max": lambda x: torch.clamp_max(x, 0.2),
     },
     "gate": {"sigmoid": torch.sigmoid, "hardsigmoid": F.hardsigmoid},
+    "elementwise": {"softplus": F.softplus, "logsigmoid": F.logsigmoid, "abs": torch.abs},
     "gated": {
         "sigmoid": lambda x: x * x.mean((2, 3), keepdim=True).sigmoid(),
         "hardsigmoid first": lambda x: F.hardsigmoid(x) * x,
@@ -204,10 +205,10 @@ def test_an_unknown_operation_that_is_affine_is_found_to_be(name):
 
 
 BENT = {
-    "abs": torch.abs,
+    "hypot": lambda x: torch.hypot(x, torch.ones_like(x)),
     "square": torch.square,
     "rrelu": lambda x: F.rrelu(x, 0.9, 0.9),
-    "softplus": F.softplus,
+    "logaddexp": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     "sort": lambda x: x.sort(3).values,
     "median": lambda x: x.median(3).values[..., None],
     "round": torch.round,

@@ -248,6 +248,60 @@ def test_one_logit_is_explained_as_two_with_opposite_weights(text, target):
     twins(*one_and_two(), text, replace(batch_of(), targets=torch.full((4,), target)))
 
 
+class Arithmetic(nn.Module):
+    """A batch norm as sums and products with constants."""
+
+    def __init__(self, norm: nn.BatchNorm2d) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        gamma, beta, mean, variance = (
+            values.view(-1, 1, 1) for values in self.norm.state_dict().values() if values.ndim
+        )
+        return beta + gamma * (x - mean) / (variance + self.norm.eps).sqrt()
+
+
+@cache
+def normed(way: str) -> nn.Module:
+    """A transposed convolution with groups, then a plain one, with batch norms that have negative factors."""
+    net = made(nn.ConvTranspose2d(3, 6, 3, groups=3), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 4, 3),
+               nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))  # fmt: skip
+    for place in (1, 4):
+        norm = net[place]
+        norm.weight.copy_(torch.linspace(-1.5, 1, len(norm.weight)))
+        norm.running_mean.copy_(torch.linspace(-0.3, 0.4, len(norm.weight)))
+        norm.running_var.copy_(torch.linspace(0.2, 2, len(norm.weight)))
+        if way == "by hand":
+            _fold(net[place - 1], norm)
+            net[place] = nn.Identity()
+        elif way == "arithmetic":
+            net[place] = Arithmetic(norm)
+        elif way == "frozen":
+            net[place] = torchvision.ops.FrozenBatchNorm2d(len(norm.weight)).double()
+            net[place].load_state_dict({k: v for k, v in norm.state_dict().items() if v.ndim})
+    return torch.jit.trace(net.eval(), batch_of().images) if way == "traced" else net.eval()
+
+
+def _fold(kernel: nn.Conv2d | nn.ConvTranspose2d, norm: nn.BatchNorm2d) -> None:
+    """A transposed kernel's weights are (inputs, outputs of a group, ...)."""
+    factors = norm.weight / (norm.running_var + norm.eps).sqrt()
+    for channel, factor in enumerate(factors):
+        if isinstance(kernel, nn.Conv2d):
+            kernel.weight[channel] *= factor
+        else:
+            group, place = divmod(channel, kernel.weight.shape[1])
+            kernel.weight[group : group + 1, place] *= factor  # each group has one input
+    kernel.bias.copy_((kernel.bias - norm.running_mean) * factors + norm.bias)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+@pytest.mark.parametrize("text", [*LRP, "deep_taylor"])
+@pytest.mark.parametrize("way", ["modules", "frozen", "arithmetic", "traced"])
+def test_a_batch_norm_is_part_of_the_kernel_before_it_however_it_is_written(text, way):
+    twins(normed("by hand"), normed(way), text, batch_of())
+
+
 class Normalised(nn.Module):
     """Pixels in [0, 1] are normalised inside, in one of several ways."""
 

@@ -315,6 +315,34 @@ def test_deep_taylor_shares_a_sum_with_a_spread_branch_place_by_place():
     assert found.maps.flatten().tolist() == pytest.approx([1 + 1, 3 + 3])
 
 
+class Mirrored(nn.Module):
+    """The mean over an image and its mirror image, which go through the network in one batch, side by side."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        one, other = self.net(torch.cat((images, images.flip(3)))).tensor_split(2)
+        return (one + other) / 2
+
+
+@pytest.mark.parametrize("text", ["lrp_z", "lrp_alpha_beta", "deep_taylor"])
+def test_images_that_are_not_kept_in_their_rows_have_books_of_their_own(text):
+    model = model_of(Mirrored(rich().net))
+    model = Model(**{**vars(model), "low": -1.0, "high": 1.0})
+    batch = batch_for(model)
+    found = explained(model, batch, text)
+    assert found.facts["closing"].abs().max() < 1e-10
+    assert not found.flags["loose"].any()
+    for place in range(len(batch)):
+        one = slice(place, place + 1)
+        alone = explained(model, Batch(batch.images[one], batch.targets[one], batch.seeds[one]), text)
+        torch.testing.assert_close(alone.maps, found.maps[one], **CLOSE)
+        for fact in alone.facts:
+            torch.testing.assert_close(alone.facts[fact], found.facts[fact][one], **CLOSE)
+
+
 def test_one_reference_makes_deep_shap_deeplift():
     model = rich()
     batch = batch_for(model)
@@ -401,14 +429,25 @@ class Smooth(nn.Module):
 
 
 @pytest.mark.parametrize("name", ["guided_backprop", "deconvnet", "deep_taylor"])
-@pytest.mark.parametrize("act", [nn.GELU(), nn.SiLU(), nn.LeakyReLU(), nn.Tanh()])
+@pytest.mark.parametrize("act", [nn.GELU(), nn.SiLU(), nn.LeakyReLU(), nn.Tanh(), nn.Softplus()])
 def test_a_smooth_nonlinearity_is_refused_by_name(name, act):
     with pytest.raises(ValueError, match=r"there is no rule for the operation '\w+' in 'act'.*Works on .*gradient"):
         saliometer.explain(Smooth(act).eval(), torch.rand(2, 3, 8, 8), name)
 
 
-def test_the_true_derivative_can_be_asked_for():
-    net = Smooth(nn.GELU()).eval()
+@pytest.mark.parametrize("name", ["deeplift_rescale", "deeplift_reveal_cancel", "deep_shap"])
+@pytest.mark.parametrize("act", [nn.GELU(), nn.Sigmoid(), nn.Softplus(2), nn.LogSigmoid()])
+def test_differences_pass_smooth_nonlinearities_whole(name, act):
+    net, images = Smooth(act).double().eval(), torch.rand(2, 3, 8, 8, dtype=DOUBLE) - 0.5
+    references = torch.rand(3, 3, 8, 8, dtype=DOUBLE) if name == "deep_shap" else None
+    found = saliometer.explain(net, images, name, references=references, full=True)
+    assert found.promised.abs().max() > 1e-4
+    assert found.residual.abs().max() < 1e-13
+
+
+@pytest.mark.parametrize("act", [nn.GELU(), nn.Softplus()])
+def test_the_true_derivative_can_be_asked_for(act):
+    net = Smooth(act).eval()
     images = torch.rand(2, 3, 8, 8)
     found = saliometer.explain(net, images, "guided_backprop(other=gradient)", channels=True)
     torch.testing.assert_close(found, saliometer.explain(net, images, "gradient", channels=True))

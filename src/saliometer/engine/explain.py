@@ -155,6 +155,11 @@ def _explained(
     if not whole:
         _classes(model, images)  # if the model is to blame, that is what to say
     if isinstance(found, Failure):
+        if "nference tensor" in str(found.error) and any(value.is_inference() for value in model.net.parameters()):
+            raise ValueError(
+                f"model '{model.name}' has weights that were made in inference mode, through which no gradient passes: "
+                "build and load it outside torch.inference_mode()"
+            ) from found.error
         if isinstance(found.error, ValueError | LookupError | MemoryError) and not chosen.own:
             raise found.error  # it says in words what was wrong
         raise RuntimeError(f"method '{chosen.label}' failed: {found.message}") from found.error
@@ -250,7 +255,7 @@ def _check_maps(maps: Tensor, label: str, model: Model, images: Tensor) -> None:
 def _wrapped(
     net: nn.Module, images: Tensor, known: Known, method: Method, mean: Scale, std: Scale, multilabel: bool
 ) -> Model:
-    if any(module.training for module in modules_of(net)):  # before anything runs that would change it
+    if any(getattr(module, "training", False) for module in modules_of(net)):  # before anything runs that changes it
         raise ValueError("the model is in train mode, where its output depends on the batch: call model.eval() first")
     if odd := oddities(net):
         raise ValueError(f"{odd[0]}; let them track running statistics, or use another normalisation")

@@ -100,7 +100,8 @@ def _watched(net: nn.Module, image: Tensor) -> Run:
 
         return hook
 
-    named = [(name, module) for name, module in net.named_modules() if name]
+    seen = ((name, one) for name, one in net.named_modules() if name)
+    named = [(name, one) for name, one in seen if not isinstance(one, torch.jit.ScriptModule)]  # which hides its layers
     before = [module.register_forward_pre_hook(began(name, module)) for name, module in named]
     after = [module.register_forward_hook(finished(name, module)) for name, module in named]
     try:

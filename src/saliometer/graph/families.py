@@ -19,6 +19,7 @@ MAXIMA = {"max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adap
 FROM_ZERO = {"leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh", "hardswish", "prelu",
              "hardshrink", "softshrink"}  # fmt: skip
 GATES = {"sigmoid", "hardsigmoid"}
+ELEMENTWISE = {"softplus", "log_sigmoid", "abs"}  # neither 0 at 0 and rising, nor gates
 ROUTES = {
     "cat", "concat", "stack", "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "getitem", "slice",
     "select", "narrow", "flatten", "unflatten", "view", "reshape", "_unsafe_view", "permute", "transpose", "t",
@@ -45,13 +46,14 @@ def families(graph: Graph) -> tuple[str, ...]:
 def _family(graph: Graph, step: Step) -> str:
     op = step.op
     for name, ops in (("average", AVERAGES), ("max", MAXIMA), ("from_zero", FROM_ZERO), ("gate", GATES),
+                      ("elementwise", ELEMENTWISE),
                       ("route", ROUTES), ("same", SAME), ("compare", COMPARES)):  # fmt: skip
         if op in ops:
             return name
     if op in KERNELS | MATMULS:
         return "kernel" if len(step.inputs) == 1 and kernel_places(step) else ""
     if op in NORMS:
-        return "" if _argument(step, 5, "training") is True else "norm"
+        return "" if argument(step, 5, "training") is True else "norm"
     if op == "max":  # along a dimension; else over everything, or of two tensors
         return "max" if len(step.args) > 1 and isinstance(step.args[1], int) else ""
     if op in CUTS or op == "where":
@@ -61,7 +63,7 @@ def _family(graph: Graph, step: Step) -> str:
     return ""
 
 
-def _argument(step: Step, place: int, name: str, default: Any = None) -> Any:
+def argument(step: Step, place: int, name: str, default: Any = None) -> Any:
     return step.args[place] if len(step.args) > place else step.kwargs.get(name, default)
 
 
@@ -90,11 +92,11 @@ def _is_zero(value: object) -> bool:
 def ceiling(step: Step) -> float:
     """The upper bound of a capped ReLU; infinite where there is none."""
     if step.op == "hardtanh":
-        return float(_argument(step, 2, "max_val", 1.0))
+        return float(argument(step, 2, "max_val", 1.0))
     if step.op == "relu6":
         return 6.0
-    if step.op == "clamp" and _argument(step, 2, "max") is not None:
-        return float(_argument(step, 2, "max"))
+    if step.op == "clamp" and argument(step, 2, "max") is not None:
+        return float(argument(step, 2, "max"))
     return float("inf")
 
 
@@ -103,14 +105,14 @@ def _clamped(graph: Graph, step: Step) -> str:
     if step.op in ("relu", "relu6"):
         return "relu" if step.op == "relu" else "relu_capped"
     if step.op == "hardtanh":
-        low = _argument(step, 1, "min_val", -1.0)
+        low = argument(step, 1, "min_val", -1.0)
         return "relu_capped" if low == 0 else "from_zero" if low < 0 < ceiling(step) else ""
     if step.op in ("clamp", "clamp_min"):
-        return _cut(_argument(step, 1, "min"), _argument(step, 2, "max"))
+        return _cut(argument(step, 1, "min"), argument(step, 2, "max"))
     if step.op == "clamp_max":
         return _cut(None, step.args[1])
     if step.op == "threshold":
-        return "relu" if _argument(step, 1, "threshold") == 0 and _argument(step, 2, "value") == 0 else ""
+        return "relu" if argument(step, 1, "threshold") == 0 and argument(step, 2, "value") == 0 else ""
     if step.op == "maximum":
         return "relu" if len(step.inputs) == 1 and any(_is_zero(a) for a in step.args) else ""
     if step.op == "minimum":

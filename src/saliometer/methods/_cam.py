@@ -120,12 +120,18 @@ def is_affine_behind(at: At) -> Generator[Question, Tensor, bool]:
 
 
 def _place(name: str, model: Model, batch: Batch, layer: str) -> At:
-    if not (layer or model.cam_layer):
+    chosen, modules = layer or model.cam_layer, dict(model.net.named_modules())
+    asked = [modules[chosen]] if chosen in modules else modules.values() if not chosen else ()
+    if any(isinstance(module, torch.jit.ScriptModule) for module in asked):
+        raise UnfitError(
+            f"{name}: model '{model.name}' is TorchScript, which hides its layers: give the module it was made from"
+        )
+    if not chosen:
         raise UnfitError(
             f"{name}: model '{model.name}' has no layer of feature maps that all of the score passes; "
             f"name one with {name}(layer=NAME)"
         )
-    return At(batch.images, layer or model.cam_layer)
+    return At(batch.images, chosen)
 
 
 def _found(name: str, model: Model, at: At, output: Tensor) -> Layer:

@@ -99,7 +99,7 @@ def maximum(here: Here, multipliers: Tensor) -> Signals:
 RESCALE: Rules = {
     **LINEAR,
     "relu": rectify,
-    **dict.fromkeys(("relu_capped", "from_zero", "gate"), rescale),
+    **dict.fromkeys(("relu_capped", "from_zero", "gate", "elementwise"), rescale),
     **dict.fromkeys(("product", "gated"), product),
     "max": maximum,
 }

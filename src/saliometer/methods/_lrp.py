@@ -27,7 +27,17 @@ from saliometer.graph import (
 )  # fmt: skip
 from saliometer.methods._kernels import applied, bias_of, weights_of
 from saliometer.methods._path import vanishes
-from saliometer.methods._relevance import NO_BIAS, Books, Relevance, Sloped, divided, largest_share, over, whole
+from saliometer.methods._relevance import (
+    NO_BIAS,
+    Books,
+    MixedError,
+    Relevance,
+    Sloped,
+    divided,
+    largest_share,
+    over,
+    whole,
+)
 from saliometer.types import Asking, Batch, Explained, Walk
 
 Part = Callable[[Here, Any, Books], Signals]  # a rule that says where the rest of the relevance went
@@ -208,9 +218,10 @@ def _within(activations: Tensor, least: Tensor, most: Tensor) -> None:
     wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
     if bool(wrong.any()):
         raise ValueError(
-            f"images reach from {float(activations.min()):.3g} to {float(activations.max()):.3g}, beyond the "
-            f"bounds {float(least.min()):.3g} to {float(most.max()):.3g} that this rule needs: say how images are "
-            "normalised (explain's mean= and std=), or give pixels in [0, 1]"
+            f"what enters the first layer reaches from {float(activations.min()):.3g} to "
+            f"{float(activations.max()):.3g}, beyond the bounds {float(least.min()):.3g} to {float(most.max()):.3g} "
+            "that this rule needs: say how images are normalised (explain's mean= and std=), or give pixels in [0, 1]; "
+            "pixels from 0 to 255 have std=1/255"
         )
 
 
@@ -387,6 +398,13 @@ def relevances(batch: Batch, parts: Mapping[str, Part], *, positive: bool = Fals
     told: list[tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]] = []  # starts, parts of the books, largest sizes
 
     def run(network: Network, rows: slice) -> Tensor:
+        try:
+            return together(network, rows)
+        except MixedError:
+            places = range(*rows.indices(len(batch.images)))
+            return torch.cat([together(network, slice(place, place + 1)) for place in places])
+
+    def together(network: Network, rows: slice) -> Tensor:
         forward, books = network.run(network.laid_out(batch.images[rows]), fold=True), Books()
         targets = batch.targets[rows, None]
         start = forward.logits.gather(1, targets)

@@ -42,6 +42,10 @@ def whole(relevance: Relevance) -> Tensor:
     return relevance.value * relevance.slope if isinstance(relevance, Sloped) else relevance
 
 
+class MixedError(RefusedError):
+    """Nothing says which of the rows inside a network belong to which image."""
+
+
 class Books:
     """Where relevance goes that does not reach the inputs: to biases, to the stabiliser, or lost at a zero."""
 
@@ -85,9 +89,9 @@ def by_row(values: Tensor) -> Tensor:
 
 
 def _rows(values: Sequence[Tensor], images: int) -> Tensor:
-    """Side by side, (images, ...)."""
-    if any(len(one) % images for one in values):
-        raise RefusedError("images do not stay along the first dimension inside the network: explain one at a time")
+    """Side by side, (images, ...); of one image all rows are its own."""
+    if images > 1 and any(len(one) != images for one in values):
+        raise MixedError("images do not stay along the first dimension inside the network: explain one at a time")
     return torch.cat([one.reshape(images, -1) for one in values], 1)
 
 

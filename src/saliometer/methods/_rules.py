@@ -14,7 +14,9 @@ from saliometer.types import Asking, Batch, Explained, Walk
 LINEAR: Rules = dict.fromkeys(
     ("kernel", "average", "norm", "add", "shift", "scale", "route", "same", "affine"), transpose
 )
-OTHER: Rules = dict.fromkeys(("from_zero", "gate", "gated", "product"), transpose)  # where `other` is 'gradient'
+OTHER: Rules = dict.fromkeys(
+    ("from_zero", "gate", "elementwise", "gated", "product"), transpose
+)  # where `other` is 'gradient'
 
 
 def _guided(here: Here, signal: Tensor) -> Signals:

@@ -66,7 +66,7 @@ def _part(here: Here, parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> 
             size = applied(step, length, weights_of(step).abs())
         parts.sizes[step.number] = length, size
         return _halves(here, size.detach())  # for W+ is (W + |W|) / 2
-    if kind in ("relu", "relu_capped", "from_zero", "gate"):
+    if kind in ("relu", "relu_capped", "from_zero", "gate", "elementwise"):
         return _revealed(here, parts[step.inputs[here.main]], rescaled(here.graph, step))
     if kind in ("norm", "scale"):
         given, factor = parts[step.inputs[0]], _factor(here)
@@ -232,7 +232,7 @@ def rules(parts: Parts, rescaled: Callable[[Graph, Step], bool]) -> Rules:
     return {
         "kernel": kernel,
         "relu": opened,
-        **dict.fromkeys(("relu_capped", "from_zero", "gate"), revealed),
+        **dict.fromkeys(("relu_capped", "from_zero", "gate", "elementwise"), revealed),
         **dict.fromkeys(("norm", "scale"), scaled),
         **dict.fromkeys(("average", "route", "same", "shift"), linear),
         "add": added,
