@@ -55,6 +55,17 @@ def test_oracle_is_the_truth_it_is_handed():
     assert maps.unique().tolist() == [0, 1]
 
 
+def test_oracle_may_have_noise_of_its_own():
+    truth = torch.rand(2, 8, 8, generator=torch.Generator().manual_seed(0)) > 0.5
+    batch = batch_of(torch.zeros(2, 3, 8, 8))
+    added = explain(PLAIN, batch, "oracle(noise=0.1)", truth=truth) - truth[:, None].float()
+    assert added.min() >= 0
+    assert 0.09 < added.max() < 0.1
+    assert len(added.unique()) > 100  # of 128 places
+    with pytest.raises(AssertionError, match="oracle: noise=-1"):
+        explain(PLAIN, batch, "oracle(noise=-1)", truth=truth)
+
+
 def test_oracle_without_a_truth_is_refused():
     with pytest.raises(AssertionError, match="method 'oracle' shows the truth itself: it needs a task that knows it"):
         explain(PLAIN, batch_of(torch.zeros(2, 3, 8, 8)), "oracle")
