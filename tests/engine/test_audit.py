@@ -296,6 +296,15 @@ def test_a_model_that_no_image_moves_is_told_with_the_maps_it_leaves_empty(tmp_p
     assert still.startswith("the model: it gives every image the same scores, noise too")
 
 
+def test_a_compiled_network_is_judged_as_the_one_inside_it(tmp_path):
+    asked = {"methods": ["grad_cam", "guided_backprop"], "metrics": ["sparseness"], "controls": False}
+    found = [
+        measured(saliometer.audit(net, noise(), out=tmp_path / name, **asked))
+        for name, net in (("plain", network()), ("compiled", torch.compile(network())))
+    ]
+    same(*found)
+
+
 def test_one_metric_and_one_normalisation_need_no_list(tmp_path):
     given = {"methods": "gradient", "metrics": "sparseness", "normalisations": "signed_max_minmax"}
     found = saliometer.audit(network(), noise(2), out=tmp_path, **given)

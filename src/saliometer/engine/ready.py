@@ -53,6 +53,7 @@ def model_given(
     net = model.net if isinstance(model, Model) else model
     if not isinstance(net, nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module or a name")
+    net = getattr(net, "_orig_mod", net)  # what torch.compile wraps, where hooks and captures cannot look
     if weights:
         raise ValueError("weights go with a model's name: load them into the network yourself")
     if any(module.training for module in net.modules()):
