@@ -208,7 +208,7 @@ def test_trends_with_magnitude():
     as_told = by_magnitude((0.5, 0.5), (0.05, 0.05))
     assert verdict(11, as_told)["holds"] is True
     assert verdict(12, as_told)["holds"] is True
-    found = as_told.by_magnitude(("photometric",), 1, 10)
+    (found,) = as_told.by_magnitude(("photometric",), (1, 10))
     assert found["consistency"][0] == pytest.approx(80 - 0.5 * 5.5, abs=0.01)
     assert found["sensitivity"][0] == pytest.approx(50 + 0.5 * 5.5, abs=0.01)
     curve = as_told.curve(("photometric",))
@@ -216,6 +216,20 @@ def test_trends_with_magnitude():
     assert math.isnan(curve["consistency"][14])
     assert verdict(11, by_magnitude((0.0, -0.5), (0, 0)))["holds"] is False
     assert verdict(12, by_magnitude((0.5, 0.5), (0.6, 0.0)))["holds"] is False
+
+
+def test_small_and_large_magnitudes_are_compared_on_the_same_models_and_methods():
+    """All methods are steady; half of them change no prediction at small magnitudes, and are lower altogether."""
+    model, blocks = trained("cifar10", "resnet20"), []
+    for place, method in enumerate(METHODS):
+        value, smallest = (0.8, 1) if place % 2 else (0.4, 21)
+        pairs = [(UNCHANGED, f"rotate(bin={number},magnitude=1)", value) for number in range(1, 31)]
+        pairs += [(CHANGED, f"rotate(bin={-number},magnitude=-1)", value / 2) for number in range(smallest, 31)]
+        blocks.append(block(method, pairs))
+    e = Evidence([model], {(model.data, model.label): blocks})
+    found = verdict(12, e)
+    assert found["holds"] is True
+    assert "consistency 80.0 to 80.0, sensitivity 60.0 to 60.0" in found["ours"]
 
 
 def test_correlations_in_ssims_place():

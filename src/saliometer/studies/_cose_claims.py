@@ -212,7 +212,7 @@ def _worst_cell(e: Evidence) -> Finding:
 
 def _changes(e: Evidence, kind: str) -> tuple[dict[str, Draws], str]:
     """From small to large magnitudes, of all operations of a kind."""
-    low, high = (e.by_magnitude((kind,), *bins) for bins in (LOW, HIGH))
+    low, high = e.by_magnitude((kind,), LOW, HIGH)
     words = {"consistency": "consistency", "sensitivity": "sensitivity", "harmonic": "COSE"}
     said = ", ".join(f"{words[name]} {low[name][0]:.1f} to {high[name][0]:.1f}" for name in words)
     return {name: high[name] - low[name] for name in words}, said
