@@ -253,6 +253,20 @@ def test_correlations_in_ssims_place():
     assert verdict(13, Evidence(same.models(), tables))["holds"] is False
 
 
+def test_methods_are_ordered_by_models_that_have_them_all():
+    """GradCAM has a value on the lower of two models alone: over other models its mean would be the lowest."""
+    order = ("GradCAM", "BlurIG", "IG", "LIME", "SmoothGrad", "GuidedIG", "GradCAM++")
+
+    def value(model, method):
+        high = 25.0 * (model.arch == "vit_tiny")
+        return None if high and method == "GradCAM" else (60.0 + high - order.index(method),) * 2
+
+    found = verdict(1, evidence([trained("cifar10", arch) for arch in ("resnet20", "vit_tiny")], value))
+    assert found["ours"].startswith("GradCAM 60, BlurIG 59, IG 58")
+    assert "of the 1 of 2 models that have a value for every method" in found["why"]
+    assert found["holds"] is True
+
+
 def test_controls_that_explain_nothing():
     def with_controls(cam: float, parity: float, moved: str = "") -> Evidence:
         scores = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -164,6 +165,24 @@ class Evidence:
         if not found:
             raise MissingError(missing or "no such model was run")
         return np.asarray(np.mean(found, 0), dtype=np.float64)
+
+    def complete(self, name: str, methods: Sequence[str], hows: Sequence[str] = ("",)) -> list[Trained]:
+        """Models of the table that have a statistic of every one of some methods in every reading.
+
+        Methods are ordered by means over these: over other models for each, the order would be of models, too.
+        """
+        found, missing = [], "no model was run"
+        for model in self.models():
+            try:
+                for method, how in product(methods, hows):
+                    self.of(name, model, method, how)
+            except MissingError as why:
+                missing = str(why)
+            else:
+                found.append(model)
+        if not found:
+            raise MissingError(missing)
+        return found
 
     def estimate(self, name: str, models: Sequence[Trained], method: str, how: str = "") -> Estimate:
         """The mean over models with its interval; NaN where none has it."""
