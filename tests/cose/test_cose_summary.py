@@ -97,6 +97,23 @@ def test_empty_sets_are_nan_with_a_reason():
     assert moving.reasons() == ["no changed image kept its prediction, so there is no consistency"]
 
 
+def test_pairs_that_have_no_similarity_are_not_taken_for_pairs_that_were_not_there():
+    rows = [(name, metric, condition, sample, math.nan) for name, metric, condition, sample, _ in ROWS[:8]]
+    (found,) = coses(table([*rows, *ROWS[8:]]))
+    assert found.reasons() == [
+        "none of the 3 changed images that kept their prediction has a similarity, so there is no consistency",
+        "none of the 4 pairs that changed the prediction has a similarity, so there is no sensitivity",
+        "8 pairs have no similarity: nan map",
+    ]
+
+
+def test_where_the_model_is_never_right_published_says_that_nothing_counts():
+    rows = [*ROWS[:8], ("grad", CORRECT, "", "a", 0.0), ("grad", CORRECT, "", "b", 0.0)]
+    (found,) = coses(table(rows, "published(mode=published)"))
+    assert math.isnan(found.value("harmonic"))
+    assert found.reasons() == ["the model gets none of the 2 images right, and mode published counts no others"]
+
+
 def test_without_checkpoints_the_advice_is_another():
     rows = [row for row in ROWS if row[1] != CHANGED and "checkpoint" not in row[2]]
     (still,) = coses(table(rows))

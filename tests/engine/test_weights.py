@@ -3,6 +3,7 @@
 import os
 import pickle
 import zipfile
+from argparse import Namespace
 from collections import OrderedDict
 from pathlib import Path
 
@@ -192,6 +193,20 @@ def test_what_does_not_fit_is_named_with_both_shapes():
     assert "1 unexpected: extra.weight" in words
     assert "2 of another shape: head.weight (5, 144), wanted (3, 144), head.bias (5,), wanted (3,)" in words
     assert "for 5 classes, the model for 3: pass --classes 5" in words
+
+
+def test_another_first_layer_is_not_taken_for_another_number_of_classes():
+    other = nn.Sequential(OrderedDict(conv=nn.Conv2d(3, 8, 3), flat=nn.Flatten(), linear=nn.Linear(8, 3)))
+    with pytest.raises(ValueError, match=r"2 of another shape: conv.* Give the model that these weights were trained"):
+        fit(small(), other.state_dict(), "'w.pt'")
+
+
+def test_options_of_a_training_script_may_lie_beside_the_weights(tmp_path):
+    """DINO, iBOT, MAE and many others save `args`; what torch.load accepts elsewhere stays as it was."""
+    torch.save({"model": small().state_dict(), "args": Namespace(lr=0.1, arch="vit_base")}, tmp_path / "w.pth")
+    before = torch.serialization.get_safe_globals()
+    fit(small(), read(tmp_path / "w.pth"), "'w.pth'")
+    assert set(torch.serialization.get_safe_globals()) == set(before)
 
 
 def test_a_prefix_goes_though_one_key_lacks_it():

@@ -208,7 +208,7 @@ def test_trends_with_magnitude():
     as_told = by_magnitude((0.5, 0.5), (0.05, 0.05))
     assert verdict(11, as_told)["holds"] is True
     assert verdict(12, as_told)["holds"] is True
-    found = as_told.by_magnitude(("photometric",), 1, 10)
+    (found,) = as_told.by_magnitude(("photometric",), (1, 10))
     assert found["consistency"][0] == pytest.approx(80 - 0.5 * 5.5, abs=0.01)
     assert found["sensitivity"][0] == pytest.approx(50 + 0.5 * 5.5, abs=0.01)
     curve = as_told.curve(("photometric",))
@@ -216,6 +216,20 @@ def test_trends_with_magnitude():
     assert math.isnan(curve["consistency"][14])
     assert verdict(11, by_magnitude((0.0, -0.5), (0, 0)))["holds"] is False
     assert verdict(12, by_magnitude((0.5, 0.5), (0.6, 0.0)))["holds"] is False
+
+
+def test_small_and_large_magnitudes_are_compared_on_the_same_models_and_methods():
+    """All methods are steady; half of them change no prediction at small magnitudes, and are lower altogether."""
+    model, blocks = trained("cifar10", "resnet20"), []
+    for place, method in enumerate(METHODS):
+        value, smallest = (0.8, 1) if place % 2 else (0.4, 21)
+        pairs = [(UNCHANGED, f"rotate(bin={number},magnitude=1)", value) for number in range(1, 31)]
+        pairs += [(CHANGED, f"rotate(bin={-number},magnitude=-1)", value / 2) for number in range(smallest, 31)]
+        blocks.append(block(method, pairs))
+    e = Evidence([model], {(model.data, model.label): blocks})
+    found = verdict(12, e)
+    assert found["holds"] is True
+    assert "consistency 80.0 to 80.0, sensitivity 60.0 to 60.0" in found["ours"]
 
 
 def test_correlations_in_ssims_place():
@@ -237,6 +251,20 @@ def test_correlations_in_ssims_place():
             *(block(m, pairs_for(110 - value(model, m)[0], 60), "pearson") for m in METHODS),
         ]
     assert verdict(13, Evidence(same.models(), tables))["holds"] is False
+
+
+def test_methods_are_ordered_by_models_that_have_them_all():
+    """GradCAM has a value on the lower of two models alone: over other models its mean would be the lowest."""
+    order = ("GradCAM", "BlurIG", "IG", "LIME", "SmoothGrad", "GuidedIG", "GradCAM++")
+
+    def value(model, method):
+        high = 25.0 * (model.arch == "vit_tiny")
+        return None if high and method == "GradCAM" else (60.0 + high - order.index(method),) * 2
+
+    found = verdict(1, evidence([trained("cifar10", arch) for arch in ("resnet20", "vit_tiny")], value))
+    assert found["ours"].startswith("GradCAM 60, BlurIG 59, IG 58")
+    assert "of the 1 of 2 models that have a value for every method" in found["why"]
+    assert found["holds"] is True
 
 
 def test_controls_that_explain_nothing():

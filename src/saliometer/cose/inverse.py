@@ -52,14 +52,20 @@ def eroded(valid: Tensor, window: int = 5) -> Tensor:
 
 
 def turned_back(maps: Tensor, bins: Tensor) -> Tensor:
-    """Clockwise about the centre, bilinear, 0 beyond the canvas."""
+    """Clockwise about the centre, bilinear, 0 beyond the canvas.
+
+    On a canvas widened to powers of two places have no rounding error: a right angle moves values and changes none.
+    """
     height, width = maps.shape[-2:]
+    high, wide = (1 << (side - 1).bit_length() for side in (height, width))
     cos, sin = _angles(bins.device)[bins + BINS].to(maps).unbind(1)
     cos, sin = cos[:, None, None], sin[:, None, None]
     y, x = (torch.arange(side, dtype=maps.dtype, device=maps.device) - (side - 1) / 2 for side in (height, width))
     y = y[:, None]
-    grid = torch.stack(((cos * x + sin * y) * (2 / width), (cos * y - sin * x) * (2 / height)), -1)
-    return F.grid_sample(maps[:, None], grid, padding_mode="zeros", align_corners=False)[:, 0]
+    across, down = cos * x + sin * y + width / 2, cos * y - sin * x + height / 2
+    grid = torch.stack((across * (2 / wide) - 1, down * (2 / high) - 1), -1)
+    canvas = F.pad(maps[:, None], (0, wide - width, 0, high - height))
+    return F.grid_sample(canvas, grid, padding_mode="zeros", align_corners=False)[:, 0]
 
 
 @lru_cache(maxsize=16)

@@ -132,6 +132,7 @@ class Cose:
     undefined: dict[str, int]  # reason -> pairs that have no similarity
     still: int  # translations by less than a pixel
     flat: int = 0  # images whose own map is constant
+    without: tuple[int, int] = (0, 0)  # unchanged data pairs and changed pairs that have no similarity
 
     @property
     def correct_only(self) -> "Cose":
@@ -164,11 +165,19 @@ class Cose:
     def reasons(self) -> list[str]:
         """Why COSE has no value, and what else a reader must know of the pairs."""
         said = []
+        kept, moved = self.without
+        if not (self.counting or kept or moved) and dict(Spec.parse(self.definition).params).get("mode") == "published":
+            return [f"the model gets none of the {len(self.images)} images right, and mode published counts no others"]
         if not self.count(UNCHANGED, *DATA):
-            said.append("no changed image kept its prediction, so there is no consistency")
+            lacking = f"none of the {kept:,} changed images that kept their prediction has a similarity"
+            said.append(f"{lacking if kept else 'no changed image kept its prediction'}, so there is no consistency")
         elif self.value("consistency") <= 0:
             said.append(f"consistency is {self.value('consistency'):.3f}: at or below 0 COSE means nothing")
-        if not self.count(CHANGED):
+        if not self.count(CHANGED) and moved:
+            said.append(
+                f"none of the {moved:,} pairs that changed the prediction has a similarity, so there is no sensitivity"
+            )
+        elif not self.count(CHANGED):
             tried = self.count(UNCHANGED, CHECKPOINT)
             advice = (
                 "these checkpoints predict the same, give earlier ones" if tried else "give checkpoints of the training"
@@ -247,9 +256,13 @@ def summaries(pairs: Pairs, *, correct_only: bool | None = None) -> list[Cose]:
             )
             for chosen in (counted & known, cell.counted(True) & known)
         )
-        notes = Counter(str(note) or "undefined" for note in cell.note[counted & ~known])
+        lost, of_data = counted & ~known, groups[cell.condition] < len(DATA)
+        notes = Counter(str(note) or "undefined" for note in cell.note[lost])
+        without = int((lost & ~cell.changed & of_data).sum()), int((lost & cell.changed).sum())
         unmoving = int(still[cell.condition[counted]].sum())
-        found.append(Cose(cell.method, cell.definition, pairs.images, sets, right, dict(notes), unmoving, cell.flat))
+        found.append(
+            Cose(cell.method, cell.definition, pairs.images, sets, right, dict(notes), unmoving, cell.flat, without)
+        )
     return found
 
 

@@ -5,8 +5,10 @@ import pickle
 import re
 import warnings
 import zipfile
+from argparse import Namespace
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,7 @@ def _another_format(path: Path, start: bytes) -> str:
 
 def _unpickled(path: Path) -> Any:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _options_allowed():
             warnings.simplefilter("ignore")  # of other pickles than torch.save's, which are refused in words
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -85,6 +87,18 @@ def _unpickled(path: Path) -> Any:
     except Exception as error:  # a damaged file fails in many ways
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise ValueError(f"weights '{path}' cannot be read ({reason}): copy the file again, or {ADVICE}") from error
+
+
+@contextmanager
+def _options_allowed() -> Iterator[None]:
+    """Training scripts keep their options beside the weights, in a namespace of values that runs nothing."""
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.add_safe_globals([Namespace])
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
 
 
 def _unwrapped(held: Any, path: Path, inside: Sequence[str]) -> State:
@@ -141,10 +155,10 @@ def _without_prefixes(state: State, wanted: set[str]) -> State:
 
 
 def _advice(wanted: Mapping[str, Tensor], state: State, shaped: list[str]) -> str:
-    """Where only a last layer differs, the file is for another number of classes."""
+    """Where only the last layer differs, the file is for another number of classes."""
     heads = {(wanted[key].shape[0], state[key].shape[0]) for key in shaped if wanted[key].ndim and state[key].ndim}
     rests_equal = all(wanted[key].shape[1:] == state[key].shape[1:] for key in shaped)
-    if len(heads) == 1 and rests_equal and len(shaped) <= 2:
+    if len(heads) == 1 and rests_equal and len(shaped) <= 2 and shaped == list(wanted)[-len(shaped) :]:
         [(asked, held)] = heads
         return f" They are for {held} classes, the model for {asked}: pass --classes {held}"
     return " Give the model that these weights were trained in"

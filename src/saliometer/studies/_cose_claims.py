@@ -20,14 +20,22 @@ FRESH = ("fresh_noise", "fresh_smooth_noise", "fresh_cam_7", "fresh_cam_14")
 
 
 def _best_first(e: Evidence) -> Finding:
-    found = {method: e.mean("harmonic", e.models(), [method]) for method in METHODS}
+    models = e.complete("harmonic", METHODS)
+    found = {method: e.mean("harmonic", models, [method]) for method in METHODS}
     order = ("GradCAM", "BlurIG", "IG", "LIME", "SmoothGrad")
     named = {f"{a} over {b}": found[a] - found[b] for a, b in pairwise(order)}
     named["SmoothGrad over GuidedIG and GradCAM++"] = found["SmoothGrad"] - most(
         [found["GuidedIG"], found["GradCAM++"]]
     )
     named["those two within 2"] = 2 - np.abs(found["GuidedIG"] - found["GradCAM++"])
-    return margins(named, shown(dict(sorted(found.items(), key=lambda one: -one[1][0]))))
+    return _of_some(e, models, margins(named, shown(dict(sorted(found.items(), key=lambda one: -one[1][0])))))
+
+
+def _of_some(e: Evidence, models: Sequence[Trained], found: Finding) -> Finding:
+    """A finding that says so where it does not rest on all models."""
+    few, every = len(models), len(e.models())
+    said = f"of the {few} of {every} models that have a value for every method" if few < every else ""
+    return replace(found, why="; ".join(filter(None, (found.why, said))))
 
 
 def rows_of(e: Evidence) -> dict[tuple[str, str], list[Trained]]:
@@ -60,11 +68,14 @@ def _first(held: Sequence[Draws | None]) -> Draws:
     return next(one for one in held if one is not None)
 
 
-def gaps(e: Evidence, name: str, how: str = "") -> dict[tuple[str, str], Draws]:
-    """(data set, method) -> Transformers minus ConvNets, each a mean over models."""
+def gaps(e: Evidence, name: str, how: str = "", among: Sequence[Trained] | None = None) -> dict[tuple[str, str], Draws]:
+    """(data set, method) -> Transformers minus ConvNets, each a mean over models, all of them or those `among`."""
     found = {}
     for data in e.data:
-        sides = [e.models(family=one, data=data) for one in (TRANSFORMER, CONV)]
+        sides = [
+            [model for model in e.models(family=one, data=data) if among is None or model in among]
+            for one in (TRANSFORMER, CONV)
+        ]
         for method in METHODS:
             try:
                 found[data, method] = e.mean(name, sides[0], [method], how) - e.mean(name, sides[1], [method], how)
@@ -145,15 +156,14 @@ def _plus_plus_collapses(e: Evidence) -> Finding:
 
 
 def _cam_is_most_consistent(e: Evidence) -> Finding:
-    found = {method: e.mean("consistency", e.models(), [method]) for method in METHODS}
+    models = e.complete("consistency", METHODS)
+    found = {method: e.mean("consistency", models, [method]) for method in METHODS}
     next_, rest = ("GradCAM++", "BlurIG"), ("IG", "LIME", "SmoothGrad", "GuidedIG")
-    return margins(
-        {
-            "GradCAM over the next": found["GradCAM"] - nth([found[m] for m in METHODS if m != "GradCAM"], 1),
-            "GradCAM++ and BlurIG over the rest": least([found[m] for m in next_]) - most([found[m] for m in rest]),
-        },
-        shown(found),
-    )
+    named = {
+        "GradCAM over the next": found["GradCAM"] - nth([found[m] for m in METHODS if m != "GradCAM"], 1),
+        "GradCAM++ and BlurIG over the rest": least([found[m] for m in next_]) - most([found[m] for m in rest]),
+    }
+    return _of_some(e, models, margins(named, shown(found)))
 
 
 def _follows_accuracy(e: Evidence) -> Finding:
@@ -212,7 +222,7 @@ def _worst_cell(e: Evidence) -> Finding:
 
 def _changes(e: Evidence, kind: str) -> tuple[dict[str, Draws], str]:
     """From small to large magnitudes, of all operations of a kind."""
-    low, high = (e.by_magnitude((kind,), *bins) for bins in (LOW, HIGH))
+    low, high = e.by_magnitude((kind,), LOW, HIGH)
     words = {"consistency": "consistency", "sensitivity": "sensitivity", "harmonic": "COSE"}
     said = ", ".join(f"{words[name]} {low[name][0]:.1f} to {high[name][0]:.1f}" for name in words)
     return {name: high[name] - low[name] for name in words}, said
@@ -238,16 +248,17 @@ def _geometric_magnitude(e: Evidence) -> Finding:
 
 def _correlations_agree(e: Evidence) -> Finding:
     methods = e.methods()
-    first = {m: e.mean("harmonic", e.models(), [m], "default") for m in methods}
-    gap = np.mean(list(gaps(e, "harmonic", "default").values()), 0)
+    models = e.complete("harmonic", methods, ("default", *CORRELATIONS))
+    first = {m: e.mean("harmonic", models, [m], "default") for m in methods}
+    gap = np.mean(list(gaps(e, "harmonic", "default", models).values()), 0)
     named, said = {}, []
     for how in CORRELATIONS:
-        other = {m: e.mean("harmonic", e.models(), [m], how) for m in methods}
+        other = {m: e.mean("harmonic", models, [m], how) for m in methods}
         named[f"{how}: Spearman of the order over 0.5"] = _rank_correlation(first, other) - 0.5
-        its = np.mean(list(gaps(e, "harmonic", how).values()), 0)
+        its = np.mean(list(gaps(e, "harmonic", how, models).values()), 0)
         named[f"{how}: the gap of Transformers keeps its sign"] = np.sign(gap[0]) * its
         said.append(f"{how} {shown(other)}, gap {its[0]:+.1f}")
-    return margins(named, f"SSIM {shown(first)}, gap {gap[0]:+.1f}; " + "; ".join(said))
+    return _of_some(e, models, margins(named, f"SSIM {shown(first)}, gap {gap[0]:+.1f}; " + "; ".join(said)))
 
 
 def _rank_correlation(one: dict[str, Draws], other: dict[str, Draws]) -> Draws:

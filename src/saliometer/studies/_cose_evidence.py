@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -165,6 +166,24 @@ class Evidence:
             raise MissingError(missing or "no such model was run")
         return np.asarray(np.mean(found, 0), dtype=np.float64)
 
+    def complete(self, name: str, methods: Sequence[str], hows: Sequence[str] = ("",)) -> list[Trained]:
+        """Models of the table that have a statistic of every one of some methods in every reading.
+
+        Methods are ordered by means over these: over other models for each, the order would be of models, too.
+        """
+        found, missing = [], "no model was run"
+        for model in self.models():
+            try:
+                for method, how in product(methods, hows):
+                    self.of(name, model, method, how)
+            except MissingError as why:
+                missing = str(why)
+            else:
+                found.append(model)
+        if not found:
+            raise MissingError(missing)
+        return found
+
     def estimate(self, name: str, models: Sequence[Trained], method: str, how: str = "") -> Estimate:
         """The mean over models with its interval; NaN where none has it."""
         try:
@@ -228,25 +247,36 @@ class Evidence:
         return replace(found, images=tuple(images), each=each, right=right)
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def by_magnitude(self, kinds: tuple[str, ...], low: int, high: int) -> dict[str, Draws]:
-        """consistency, sensitivity and harmonic, in percent, of data pairs of these kinds and bins `low` to `high`.
+    def by_magnitude(self, kinds: tuple[str, ...], *bands: tuple[int, int]) -> list[dict[str, Draws]]:
+        """consistency, sensitivity and harmonic, in percent, of data pairs of these kinds, for each band of bins.
 
-        Means over the models of the table and methods, of those where all three are defined.
+        Means over the models of the table and methods, of those where all three are defined in every band: a band is
+        compared with others of the same models and methods.
         """
-        kept: dict[str, list[Draws]] = {"consistency": [], "sensitivity": [], "harmonic": []}
+        names = ("consistency", "sensitivity", "harmonic")
+        kept: list[list[dict[str, Draws]]] = []  # of each model and method, each band
         for model in self.models():
             for _, pairs, cell in self.cells(model):
-                sets = magnitude_sets(pairs, cell, kinds, low, high)
-                whole, resampled = (sets.weighted(some) for some in (_ones(pairs), drawn(len(pairs.images))))
-                values = {name: np.concatenate([getattr(s, name) for s in (whole, resampled)]) for name in kept}
-                if not any(np.isnan(one[0]) for one in values.values()):
-                    for name, one in values.items():
-                        kept[name].append(100 * one)
-        if not kept["harmonic"]:
+                weights = _ones(pairs), drawn(len(pairs.images))
+                found = []
+                for low, high in bands:
+                    sets = magnitude_sets(pairs, cell, kinds, low, high)
+                    whole, resampled = (sets.weighted(some) for some in weights)
+                    found.append(
+                        {name: 100 * np.concatenate([getattr(s, name) for s in (whole, resampled)]) for name in names}
+                    )
+                if not any(np.isnan(one[0]) for values in found for one in values.values()):
+                    kept.append(found)
+        if not kept:
+            words = " and ".join(f"{low} to {high}" for low, high in bands)
             raise MissingError(
-                f"no pair of {' or '.join(kinds)} operations changed a prediction in bins {low} to {high}"
+                f"no model and method has pairs of {' or '.join(kinds)} operations that keep the prediction and pairs "
+                f"that change it in bins {words}"
             )
-        return {name: np.asarray(_mean(some), dtype=np.float64) for name, some in kept.items()}
+        return [
+            {name: np.asarray(_mean([some[place][name] for some in kept]), dtype=np.float64) for name in names}
+            for place in range(len(bands))
+        ]
 
     def curve(self, kinds: tuple[str, ...]) -> dict[str, list[float]]:
         """The same bin by bin, 1 to 30, without resamples; NaN where no model and method has it."""

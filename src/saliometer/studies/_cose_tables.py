@@ -190,13 +190,18 @@ def _by_data(e: Evidence) -> str:
 def _magnitudes(e: Evidence) -> str:
     rows, names = [], ("consistency", "sensitivity", "harmonic")
     for word, kinds in KINDS.items():
-        for low, high in BANDS:
-            try:
-                found = {name: shown(estimated(draws)) for name, draws in e.by_magnitude(kinds, low, high).items()}
-            except MissingError:
-                found = dict.fromkeys(names, "-")
-            rows.append([word, f"{low}-{high}", *(found[name] for name in names)])
-    said = f"Means over models and methods, data pairs of the seven operations that have a magnitude, mode {e.mode}."
+        try:
+            found = [
+                {name: shown(estimated(draws)) for name, draws in one.items()} for one in e.by_magnitude(kinds, *BANDS)
+            ]
+        except MissingError:
+            found = [dict.fromkeys(names, "-")] * len(BANDS)
+        for (low, high), cells in zip(BANDS, found, strict=True):
+            rows.append([word, f"{low}-{high}", *(cells[name] for name in names)])
+    said = (
+        "Means over models and methods that have all three in every band, data pairs of the seven operations that have "
+        f"a magnitude, mode {e.mode}."
+    )
     return f"{said}\n\n" + grid(("operations", "bins", "c", "s", "COSE"), rows, 2)
 
 
