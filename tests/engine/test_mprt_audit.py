@@ -167,6 +167,18 @@ def test_the_class_explained_is_the_first_or_each_models_own(whole):
     assert values[:, 0, -1].tolist() == pytest.approx(spearman(own, other, absolute=False).tolist(), abs=1e-4)
 
 
+def test_own_is_of_the_model_itself_too_where_an_audit_explains_another_class(tmp_path):
+    metrics = [f"mprt(order=full,draws=1,similarity=spearman,target={word})" for word in ("own", "fixed")]
+    labels = (backwards()(images()).argmax(1) + 1) % 3
+    own, fixed = [], []
+    for target in ("predicted", "label", "least"):
+        found = run(tmp_path / target, metrics, labels=labels, target=target)
+        own.append(curve(found, "gradient", "full", "spearman", target="own").values.flatten().tolist())
+        fixed.append(curve(found, "gradient", "full", "spearman", target="fixed").values.flatten().tolist())
+    assert own[1] == own[2] == pytest.approx(own[0], abs=1e-6)
+    assert fixed[1] != pytest.approx(fixed[0], abs=1e-2)
+
+
 def test_walks_see_the_weights_of_each_state(whole):
     """They run on a captured graph, which must not be that of other weights."""
     net, shown = backwards(), images()

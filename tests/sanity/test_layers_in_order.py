@@ -128,10 +128,12 @@ def test_a_network_whose_weights_are_never_read_is_refused():
         names(Idle())
 
 
-def test_looking_leaves_no_trace():
-    net = small_cnn().eval()
+@pytest.mark.parametrize("training", [False, True])
+def test_looking_leaves_no_trace(training):
+    net = nn.Sequential(nn.BatchNorm2d(3), small_cnn()).train(training)
     before = {name: value.clone() for name, value in net.state_dict().items()}
     names(net)
+    assert all(module.training is training for module in net.modules())
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert all(value.grad is None for value in net.parameters())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())

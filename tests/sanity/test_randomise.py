@@ -225,6 +225,37 @@ def test_frozen_batch_norms_and_those_without_affine_part_or_statistics():
         assert not changed(net, before)
 
 
+class Named(nn.Module):
+    """Hands its batch norm what it takes by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.head = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.norm(input=self.first(images)).mean((2, 3)))
+
+
+def test_a_batch_norm_whose_input_comes_by_name():
+    net = Named().eval().requires_grad_(False)
+    with weights_of(net) as weights:
+        weights.become([0])
+        given = net.first(pictures()).transpose(0, 1).flatten(1)
+        torch.testing.assert_close(net.norm.running_mean, given.mean(1))
+
+
+def test_weights_that_are_parametrised_are_drawn_by_what_makes_them():
+    norm = nn.utils.parametrizations.weight_norm
+    net = nn.Sequential(norm(nn.Conv2d(3, 4, 3)), nn.Flatten(), norm(nn.Linear(144, 3))).eval().requires_grad_(False)
+    before, made = state(net), net[0].weight.clone()
+    with randomised(net, layers_in_order(net, pictures())):
+        assert changed(net, before) == set(before)
+        assert net[0].weight.isfinite().all()
+        assert not torch.allclose(net[0].weight, made)
+    assert not changed(net, before)
+    assert torch.equal(net[0].weight, made)
+
+
 def test_what_statistics_need_is_said():
     net = backwards()
     layers = layers_in_order(net, pictures())
@@ -258,6 +289,16 @@ def test_weights_flags_and_hooks_come_back_after_an_error(error):
     assert flags == ([m.training for m in net.modules()], [value.requires_grad for value in net.parameters()])
     assert places == [value.data_ptr() for value in net.parameters()]
     assert not any(module._forward_pre_hooks for module in net.modules())
+
+
+def test_a_network_in_train_mode_comes_back_with_all_its_buffers():
+    net = backwards().train()
+    before = state(net)
+    with randomised(net, layers_in_order(net, pictures()), references=pictures()):
+        assert int(net.norm.num_batches_tracked) == int(before["norm.num_batches_tracked"])
+        net(pictures())
+    assert not changed(net, before)
+    assert all(module.training for module in net.modules())
 
 
 def test_weights_come_back_when_a_stop_comes_while_statistics_are_estimated():

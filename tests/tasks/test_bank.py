@@ -78,6 +78,9 @@ def test_mnist_is_read_from_a_torchvision_root(tmp_path):
     assert torch.equal(train.pixels[:, 0], torch.from_numpy(images))
     assert torch.equal(test.pixels[:, 0], torch.from_numpy(images + 1))
     assert train.labels.tolist() == labels.tolist()
+    (raw / "train-images-idx3-ubyte").write_bytes(b"cut")
+    with pytest.raises(ValueError, match=r"torchvision reads no MNIST at .*\(\w+\): wanted a folder"):
+        digit_bank(f"mnist:{tmp_path}/", "train")
 
 
 def test_arrays_of_digits_and_of_colour_pictures(tmp_path):
@@ -88,6 +91,9 @@ def test_arrays_of_digits_and_of_colour_pictures(tmp_path):
     assert len(bank(str(grey) + "/", "train").labels) == 30
     colour = arrays(tmp_path / "colour", np.zeros((20, 32, 32, 3), np.uint8), labels)
     assert bank(str(colour), "test").pixels.shape == (20, 3, 32, 32)
+    np.savez(colour / "trainval.npz", x=np.ones((10, 32, 32, 3), np.uint8), y=np.arange(10))
+    parts = {split: len(bank(str(colour) + "/", split).labels) for split in ("train", "test")}
+    assert parts == {"train": 30, "test": 20}  # no picture is in both
 
 
 def test_a_folder_for_each_class_and_a_zip_of_it_are_the_same(tmp_path):
@@ -96,6 +102,7 @@ def test_a_folder_for_each_class_and_a_zip_of_it_are_the_same(tmp_path):
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as file:
         for one in sorted(place.rglob("*.png")):
             file.write(one, one.relative_to(tmp_path))  # below a folder of its own
+        file.writestr("__MACOSX/photos/val/kind0/._0.png", b"what macOS keeps beside a file")
     unpacked, packed = (bank(str(tmp_path / name), "test") for name in ("photos", "photos.zip"))
     assert unpacked.digest == packed.digest
     assert unpacked.name == packed.name == "photos"
@@ -137,8 +144,8 @@ def test_folders_named_0_to_9_are_digits_and_other_sizes_are_made_to_fit(tmp_pat
     ("spoil", "message"),
     [
         (lambda place: "nowhere", "there are no pictures at 'nowhere': wanted 'sklearn', 'mnist:ROOT'"),
-        (lambda place: f"mnist:{place}", "torchvision finds no MNIST at .* nothing is downloaded"),
-        (lambda place: place, "no pictures of the train part in .*: wanted .jpeg or .png files in train/CLASS/"),
+        (lambda place: f"mnist:{place}", "torchvision reads no MNIST at .* nothing is downloaded"),
+        (lambda place: place, "no pictures of the train part in .* files in train/CLASS/: wanted .* 'mnist:ROOT'"),
         (lambda place: folder(place, ["a", "b"]), "has 2 classes with pictures in its train part: wanted ten"),
         (lambda place: folder(place, [f"c{n:02d}" for n in range(11)]), "has 11 classes .* wanted ten"),
         (

@@ -143,7 +143,7 @@ def audit(
     if of_weights:
         check_randomised(of_weights)
         others = source.references(STATISTICS, seed, place) if references is None else references.to(place)
-        compared.append(Randomised(of_weights, answers, first.batch.images[:1], others, seed))
+        compared.append(Randomised(of_weights, answers, first.batch.images[:1], others, seed, target))
     facts["warnings"] = [*facts["warnings"], *(words for one in compared for words in one.said)]
     fixed = {
         "images": source.fingerprint,

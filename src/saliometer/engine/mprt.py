@@ -109,15 +109,23 @@ class Found:
     scored: Scored | str  # or why there is none
 
 
+ITSELF = -1, ""  # the model with its own weights, in the place of a group and a state
+
+
 class Randomised:
-    """The randomisation tests that an audit was asked for. `references` are what batch norms are estimated on."""
+    """The randomisation tests that an audit was asked for. `references` are what batch norms are estimated on.
+
+    `target` is the class that the audit explains; where that is not the predicted one, tests of `target=own` explain
+    that of the model itself too.
+    """
 
     name = "mprt"
 
     def __init__(
-        self, measures: Sequence[Measure], answers: Answers, image: Tensor, references: Tensor, seed: int
-    ) -> None:
-        self.answers, net = answers, answers.model.net
+        self, measures: Sequence[Measure], answers: Answers, image: Tensor, references: Tensor, seed: int,
+        target: str = "predicted",
+    ) -> None:  # fmt: skip
+        self.answers, net, self.target = answers, answers.model.net, target
         tests = [Test(one, one.entry.parameters | one.parameters) for one in measures]
         self.groups = []
         for by, names, norms in dict.fromkeys(test.group for test in tests):
@@ -134,12 +142,14 @@ class Randomised:
     @property
     def again(self) -> int:
         views = {test.view for group in self.groups for test in group.tests}
-        smooth = sum(view.samples for view in views)  # of the model itself
-        return smooth + sum(max(1, view.samples) for group in self.groups for s in group.states for view in s.views)
+        itself = sum(view.samples or (view.own and self.target != "predicted") for view in views)
+        return itself + sum(max(1, view.samples) for group in self.groups for s in group.states for view in s.views)
 
     @property
     def predicted(self) -> int:
-        return sum(any(view.own for view in state.views) for group in self.groups for state in group.states)
+        every = [state.views for group in self.groups for state in group.states]
+        itself = self.target != "predicted" and any(view.own for views in every for view in views)
+        return itself + sum(any(view.own for view in views) for views in every)
 
     @property
     def beside(self) -> int:
@@ -163,7 +173,13 @@ class Randomised:
         return {}
 
     def _found(self, method: Method, maps: Tensor, batch: Batch) -> Iterator[Found]:
-        own = Own([test for group in self.groups for test in group.tests], method, maps, batch, self.answers)
+        tests = [test for group in self.groups for test in group.tests]
+        predicted = batch.targets
+        if self.target != "predicted" and any(test.view.own for test in tests):
+            if ITSELF not in self._predicted:
+                self._predicted[ITSELF] = self.answers.predicted(batch.images)
+            predicted = self._predicted[ITSELF]
+        own = Own(tests, method, maps, batch, self.answers, predicted)
         for number, group in enumerate(self.groups):
             with group.weights:
                 for state in group.states:
@@ -209,14 +225,21 @@ class Randomised:
 
 
 class Own:
-    """The maps of the model itself, made and read once for every test while its weights are its own."""
+    """The maps of the model itself, made and read once for every test while its weights are its own.
 
-    def __init__(self, tests: Sequence[Test], method: Method, maps: Tensor, batch: Batch, answers: Answers) -> None:
+    `maps` explain the batch's targets; `predicted` are what the model predicts, the very same tensor if it is those.
+    """
+
+    def __init__(
+        self, tests: Sequence[Test], method: Method, maps: Tensor, batch: Batch, answers: Answers, predicted: Tensor
+    ) -> None:
         factor = multiplier(method, answers.model, batch)
+        self._same = predicted is batch.targets
         self._maps: dict[View, Tensor] = {}
-        for view in dict.fromkeys(replace(test.view, own=False) for test in tests):
-            if view.samples:
-                self._maps[view] = explained(method, answers, batch, view, batch.seeds)
+        for view in dict.fromkeys(map(self._view, tests)):
+            if view.samples or view.own:
+                which = replace(batch, targets=predicted) if view.own else batch
+                self._maps[view] = explained(method, answers, which, view, batch.seeds)
             else:
                 self._maps[view] = divided(maps, factor) if view.divided else maps
         self._read: dict[Test, tuple[Similarity, Tensor]] = {}
@@ -227,8 +250,11 @@ class Own:
                 kind = similarity(test.params["similarity"], maps.shape, test.params["scaling"], valid)
                 self._read[test] = kind, kind.read(self.maps(test))
 
+    def _view(self, test: Test) -> View:
+        return replace(test.view, own=test.view.own and not self._same)
+
     def maps(self, test: Test) -> Tensor:
-        return self._maps[replace(test.view, own=False)]
+        return self._maps[self._view(test)]
 
     def compared(self, test: Test, others: Tensor | str) -> Scored | str:
         if isinstance(others, str):

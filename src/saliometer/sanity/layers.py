@@ -6,6 +6,7 @@ reads it, attention projections, tokens and position embeddings included.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +96,19 @@ def keeps_statistics(module: nn.Module) -> bool:
     return all(isinstance(held.get(name), Tensor) for name in ("running_mean", "running_var"))
 
 
+@contextmanager
+def evaluating(net: nn.Module) -> Iterator[None]:
+    """The network in eval mode, where a pass leaves no trace; every module's own mode comes back."""
+    training = [module for module in net.modules() if module.training]
+    try:
+        for module in training:
+            module.training = False
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
 def _is_quantised(module: nn.Module) -> bool:
     return hasattr(module, "_packed_params") or "quantized" in type(module).__module__
 
@@ -165,7 +179,7 @@ def _in_order(net: nn.Module, image: Tensor, parts: Sequence[Part]) -> list[Part
     reads = _Reads()
     with torch.inference_mode(False), torch.enable_grad():  # without gradients some layers run as one operation
         leaf = image.detach().clone().requires_grad_()
-        with reads:
+        with evaluating(net), reads:
             net(leaf)
     first = {}
     for part in parts:

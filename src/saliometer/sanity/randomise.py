@@ -6,7 +6,6 @@ shuffled, which keeps its size. Batch norms get the affine part (1, 0); what bec
 by `norms`: `reestimate` on reference images, `keep`, or `reset` to (0, 1).
 """
 
-import copy
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliometer.registry import one_of
-from saliometer.sanity.layers import Layer, Part
+from saliometer.sanity.layers import Layer, Part, evaluating
 from saliometer.seeds import fork, forks, normal, scoped, uniform
 
 NORMS = ("reestimate", "keep", "reset")
@@ -83,7 +82,7 @@ class Weights:
             for part in layer.parts:
                 yield from (getattr(part.module, name) for name in part.tensors)
         for module in self.statistics:
-            yield from (getattr(module, name) for name in STATISTICS)
+            yield from module.buffers(recurse=False)
 
     def restore(self) -> None:
         """The network's own weights and statistics; a Ctrl-C that comes meanwhile is put off until all are back."""
@@ -161,8 +160,8 @@ def estimate(net: nn.Module, modules: Sequence[nn.Module], references: Tensor) -
     """Set running statistics to those of the references; what is behind a batch norm sees them already."""
     heard: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: [] for module in modules}
 
-    def before(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        (values,) = inputs
+    def before(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        values = inputs[0] if inputs else named["input"]
         if values.numel() == values.shape[1]:
             raise ValueError(
                 "a batch norm cannot be estimated on one value for each channel: give 2 references or more, or "
@@ -174,10 +173,13 @@ def estimate(net: nn.Module, modules: Sequence[nn.Module], references: Tensor) -
         heard[module].append((mean.double(), var.double()))
 
     parts = references.split(TOGETHER)
-    handles = [module.register_forward_pre_hook(before) for module in modules]
+    handles = []
     try:
-        for part in parts:
-            net(part)
+        for module in modules:
+            handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        with evaluating(net):
+            for part in parts:
+                net(part)
     finally:
         for handle in handles:
             handle.remove()
@@ -235,11 +237,11 @@ def _initialiser(module: nn.Module) -> str:
 
 def _shell(module: nn.Module) -> nn.Module:
     """A module of the same kind with tensors of its own."""
-    shell = copy.copy(module)
+    shell = module.__new__(type(module))  # copy.copy refuses modules with parametrisations
     held = {name: None if value is None else _like(value) for name, value in module._parameters.items()}
     buffers = {name: None if value is None else value.clone() for name, value in module._buffers.items()}
     children = {name: None if child is None else _shell(child) for name, child in module._modules.items()}
-    shell.__dict__.update(_parameters=held, _buffers=buffers, _modules=children)
+    shell.__dict__.update(module.__dict__, _parameters=held, _buffers=buffers, _modules=children)
     return shell
 
 

@@ -102,7 +102,7 @@ def _read(source: str, split: str) -> Read:
         return _of_torchvision(root, split)
     path = Path(source)
     if path.is_dir():
-        arrays = sorted(one for one in path.glob("*.npz") if any(word in one.name for word in WORDS[split]))
+        arrays = sorted(one for one in path.glob("*.npz") if _split_of(one.name) == split)
         if arrays:
             return path.resolve().name, *_joined(arrays)
         files = sorted(one for one in path.rglob("*") if one.is_file())
@@ -111,6 +111,11 @@ def _read(source: str, split: str) -> Read:
     if path.suffix.lower() == ".zip" and path.is_file():
         return _of_zip(path, split)
     raise ValueError(f"there are no pictures at '{source}': {WANTED}")
+
+
+def _split_of(name: str) -> str:
+    """The part that a file's name speaks of, so that none is in both: `trainval.npz` is to train on."""
+    return next((split for split, words in WORDS.items() if any(word in name for word in words)), "")
 
 
 def _of_sklearn(split: str) -> Read:
@@ -133,9 +138,10 @@ def _of_torchvision(root: str, split: str) -> Read:
     try:
         held = MNIST(root, train=split == "train", download=False)
     except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"torchvision finds no MNIST at '{root}' ({str(error).splitlines()[0]}): wanted a folder that holds "
-            "MNIST/raw/; nothing is downloaded"
+            f"torchvision reads no MNIST at '{root}' ({why}): wanted a folder that holds MNIST/raw/ with four "
+            "unpacked files; nothing is downloaded"
         ) from error
     return "mnist", held.data.numpy()[:, None], held.targets.numpy().astype(np.int64), TEN
 
@@ -183,7 +189,9 @@ def _of_files(name: str, files: dict[str, Callable[[], bytes]], source: str, spl
     by_class: dict[str, list[str]] = next(filter(None, found), {})
     if not by_class:
         folders = " or ".join(f"{word}/CLASS/" for word in WORDS[split])
-        raise ValueError(f"no pictures of the {split} part in '{source}': wanted .jpeg or .png files in {folders}")
+        raise ValueError(
+            f"no pictures of the {split} part in '{source}', that is .jpeg or .png files in {folders}: {WANTED}"
+        )
     classes = PAPER if set(PAPER) <= set(by_class) else tuple(sorted(by_class))
     side, mode = (DIGIT, "L") if classes == TEN else (TILE, "RGB")
     chosen = [(file, label) for label, one in enumerate(classes) for file in by_class[one]]
@@ -199,7 +207,8 @@ def _by_class(files: dict[str, Callable[[], bytes]], word: str) -> dict[str, lis
     for file in sorted(files):
         path = PurePosixPath(file)
         at = next((place for place, part in enumerate(path.parts[:-2]) if part == word), None)
-        if at is not None and path.suffix.lower() in (".jpg", ".jpeg", ".png"):
+        is_picture = path.suffix.lower() in (".jpg", ".jpeg", ".png") and not path.name.startswith("._")  # macOS's
+        if at is not None and is_picture:
             found.setdefault(told.get(path.name, path.parts[at + 1]), []).append(file)
     return found
 
