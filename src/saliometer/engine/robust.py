@@ -30,7 +30,8 @@ from saliometer.seeds import fork, forks
 from saliometer.tasks.textbox import labels_of
 from saliometer.types import Watch
 
-ATTACK, EPOCHS, BATCH, RATE = Attack(), 10, 256, 1e-4
+ATTACK, EPOCHS, BATCH = Attack(), 10, 256
+RATE = 1e-3  # the sheet's 1e-4 leaves letters undefended: a third of attacked ones are read (docs/results/smerf.md)
 RAMP = 0.5  # the share of training in which the attack grows to its size; whole from the start, little is learned
 LIBRARY = "adversarial-robustness-toolbox"  # imports as art
 BY_LIBRARY = 1000  # held out images that its attack is tried on
