@@ -282,7 +282,10 @@ def test_a_csv_without_labels_and_body_boxes(tmp_path):
         ("file\n", "holds no rows"),
         ("file\na.png\na.png\n", r"lists 1 pictures twice: a\.png"),
         ("file\na.png\nx.png\ny.png\n", r"lists 2 files that are not there: x\.png, y\.png"),
-        ("file,label\na.png,cat\n", r"column label: 1 are no whole number of 0 or more: a\.png \(cat\)"),
+        (
+            "file,label\na.png,cat\n",
+            r"column label: 1 are no whole number of 0 or more: a\.png \(cat\)\. Wanted the place of each picture",
+        ),
         ("file,label\na.png,-1\n", r"a\.png \(-1\)"),
         ("file,label\na.png,\n", r"a\.png \(empty\)"),
         ("file,mask\na.png,m.png\n", r"lists the mask 'm\.png' that is not there"),

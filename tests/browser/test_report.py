@@ -432,6 +432,23 @@ def test_a_phone_scrolls_tables_not_the_page(open_page, any_report):
     assert wide == []
 
 
+def test_on_a_phone_no_score_and_no_axis_is_cut_off(open_page, any_report):
+    page = open_page(any_report, width=390, height=844, is_mobile=True, has_touch=True).page
+    whole(page)
+    cut = """all => all.filter((one) => {
+        const tile = one.closest("figure").getBoundingClientRect();
+        return one.getBoundingClientRect().right > tile.right + 1;
+    }).map((one) => one.textContent)"""
+    assert page.eval_on_selector_all(".tile figcaption span", cut) == []
+    chart = page.locator("#paired-chart svg")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    outside = """(all, right) => all.filter(one => one.getBoundingClientRect().right > right + 1
+        || one.getBoundingClientRect().left < 0).map(one => one.textContent)"""
+    found = chart.locator("text").evaluate_all(outside, box["x"] + box["width"])
+    assert [text for text in found if NASTY not in text] == []  # no line holds a name of 80 letters
+
+
 def test_print_shows_all_that_waits_to_be_seen(open_page, benchmark, tmp_path):
     page = open_page(benchmark).page
     page.emulate_media(media="print")

@@ -40,6 +40,15 @@ def test_maps_from_a_file_score_as_a_methods_maps_do(tmp_path):
     assert set(found.methods) == {"gradient", "as_given", "mine"}
 
 
+@pytest.mark.parametrize("made", [torch.from_numpy(ARRAY).requires_grad_(), ARRAY.astype(np.float64)])
+def test_maps_may_come_as_a_tensor_or_an_array(tmp_path, made):
+    found = saliometer.audit(
+        network(), noise(), methods=["gradient", as_given], maps={"mine": made}, metrics=["average_drop"],
+        out=tmp_path / "run",
+    )  # fmt: skip
+    assert values(found, "average_drop", "mine") == values(found, "average_drop", "as_given")
+
+
 def test_their_passes_are_in_the_estimate(tmp_path):
     told = []
     found = saliometer.audit(

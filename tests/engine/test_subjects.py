@@ -400,6 +400,11 @@ WRONG_SCALES = {
     "pass --std, --size": {"mean": 0.5},
     r"--std is \(0.0,\)": {"mean": 0.5, "std": 0.0, "size": 16},
     "--mean has 3 values and --std 2": {"mean": (0.1, 0.2, 0.3), "std": (1.0, 1.0), "size": 16},
+    r"--mean is \(123.7, 116.3, 103.5\).*divide --mean and --std by 255": {
+        "mean": (123.7, 116.3, 103.5),
+        "std": 58.0,
+        "size": 16,
+    },
     "--mean is nan": {"mean": float("nan"), "std": 1.0, "size": 16},
     "--resize 8 is below the size 16": {"mean": 0.5, "std": 1.0, "size": 16, "resize": 8},
     "--size -3": {"mean": 0.5, "std": 1.0, "size": -3},

@@ -64,6 +64,13 @@ def test_both_axes_against_opencv_with_the_same_border(kernel):
     )
 
 
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_a_flat_picture_has_no_edge_at_all(kernel):
+    """Not even by rounding, which scaling would blow up to a map."""
+    images = torch.rand(16, 3, 1, 1).expand(16, 3, 9, 9)
+    assert not explain(PLAIN, batch_of(images), f"edge(kernel={kernel})").any()
+
+
 def test_the_derivative_keeps_its_sign():
     images = torch.tensor([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]).expand(1, 1, 3, 6)
     assert explain(PLAIN, batch_of(images), "edge(axis=x)")[0, 0].tolist() == [[0, 4, 4, -4, -4, 0]] * 3

@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from saliometer.cli import app
 from saliometer.engine.presets import ZHANG
-from saliometer.engine.ready import Loaded, model_given
 from saliometer.engine.run import opened
 from saliometer.pages import written
 from saliometer.report import study as report
@@ -40,13 +39,8 @@ def build():
 LEAST = {"RISE": "masks=8", "LIME": "samples=8,segments=grid", "IG": "steps=4", "IBA": "steps=2,copies=1"}
 SIDE = 32
 TINY = Scale("", SIDE, 4, 4, 2, 4, 4, 1, 1, LEAST, tuple(VARIATIONS[place] for place in (0, 1, 4, 8, 12)))
+SCALED = {"mean": (0.5,), "std": (0.25,)}  # the network's own file does not say how it takes pixels
 FOLDERS = ["label", "predicted", "least", "shaken"]
-
-
-def with_a_scale(*args: object, **more: object) -> Loaded:
-    """Our network's own file does not say how it takes pixels."""
-    model, weights, _, _, *rest = args
-    return model_given(model, weights, 0.5, 0.25, *rest, **more)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +58,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     crop = replace(tiny, variations=(VARIATIONS[12],))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zhang, "SCALES", {"tiny": tiny, "crop": crop, "paper": replace(tiny, images=0)})
-        patch.setattr(zhang, "model_given", with_a_scale)
         yield folder
 
 
 def rerun(place: Path, out: str = "run", **more: object) -> Study:
-    given = {"images": str(place / "photos"), "labels": place / "labels.csv", "device": "cpu"} | more
+    given = {"images": str(place / "photos"), "labels": place / "labels.csv", "device": "cpu"} | SCALED | more
     return reproduce(place / out, "tiny", **given)
 
 
@@ -188,6 +181,7 @@ def test_the_command_prints_claims_as_json(study, place, monkeypatch):
     monkeypatch.setattr(zhang, "figure_1", lambda z, path: path)  # slow, and there already
     monkeypatch.setattr(zhang, "figure_2", lambda z, path: path)
     ready = ["--images", place / "photos", "--labels", place / "labels.csv", "--device", "cpu", "--out", study.folder]
+    ready += ["--mean", "0.5", "--std", "0.25"]
     found = call("reproduce", "zhang", "--scale", "tiny", *ready, "--json")
     assert found.exit_code == 0, found.output
     claims = json.loads(found.stdout)["claims"]
@@ -204,7 +198,7 @@ def test_the_command_prints_claims_as_json(study, place, monkeypatch):
 
 def test_without_images_photographs_are_taken_and_claims_about_labels_stay_open(place):
     said: list[str] = []
-    found = reproduce(place / "photographs", "crop", device="cpu", say=said.append)
+    found = reproduce(place / "photographs", "crop", device="cpu", say=said.append, **SCALED)
     assert not found.failed
     assert "no labels" in " ".join(said)
     assert not (place / "photographs" / "predicted").exists()
@@ -225,7 +219,9 @@ def test_without_images_photographs_are_taken_and_claims_about_labels_stay_open(
         (["smurf"], "there is no study 'smurf'"),
         (["zhang", "--scale", "huge"], "there is no scale 'huge'"),
         (["zhang", "--scale", "paper"], "scale 'paper' wants images"),
-        (["zhang", "--scale", "tiny", "--images", "nowhere"], "nowhere"),
+        (["zhang", "--scale", "tiny", "--mean", "0.5", "--std", "0.25", "--images", "nowhere"], "nowhere"),
+        (["zhang", "--scale", "tiny"], "pass --mean, --std (--mean 0 --std 1 for pixels from 0 to 1)"),
+        (["yona", "--mean", "0"], "the study yona has no --mean"),
         (["zhang", "--scale", "tiny", "--device", "tpu"], "tpu"),
     ],
 )
@@ -235,6 +231,39 @@ def test_mistakes_are_told_in_one_sentence(place, words, said, tmp_path):
     assert said in found.stderr
     assert len(found.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_a_study_that_was_stopped_is_shown_as_one(place, monkeypatch):
+    def stop(*_: object, **given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zhang, "audit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        rerun(place, "stopped")
+    found = call("show", place / "stopped")
+    assert found.exit_code == 0, found.output
+    assert "No part of it is finished" in found.stdout
+
+
+def test_a_folder_of_something_else_stays_as_it_is(study, tmp_path):
+    shutil.copytree(study.folder / "label", tmp_path / "run")
+    kept = {path.name for path in (tmp_path / "run").iterdir()}
+    found = call("reproduce", "zhang", "--out", tmp_path / "run")
+    assert found.exit_code == 2
+    assert "holds a run, and a study would write over its report" in found.stderr
+    assert {path.name for path in (tmp_path / "run").iterdir()} == kept
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [({"study": "smerf"}, "study 'smerf', you asked for 'zhang'"), ({"scale": "crop"}, "scale 'crop'")],
+)
+def test_another_study_is_not_written_over(place, tmp_path, told, said):
+    text = json.dumps({"study": "zhang", "scale": "tiny"} | told)
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        reproduce(tmp_path, "tiny", images=str(place / "photos"), device="cpu", **SCALED)
+    assert (tmp_path / "study.json").read_text() == text
 
 
 # Tables from rows

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from saliometer.cli.guard import plainly, say
-from saliometer.cli.options import AsJson, Device, Resize, Seed
+from saliometer.cli.options import AsJson, Device, Seed, numbers
 
 STUDIES = {  # and the options that only some have
     "cose": ("data", "init", "jobs"),
     "smerf": ("images", "models"),
-    "zhang": ("model", "images", "labels", "weights", "resize"),
+    "zhang": ("model", "images", "labels", "weights", "mean", "std", "size", "resize"),
     "yona": ("digits", "photos", "weights", "jobs"),
 }
 
@@ -47,7 +47,14 @@ def reproduce(
         Path | None,
         typer.Option(help="zhang: weights for --model, as for audit. yona: of the network fine-tuned on photographs."),
     ] = None,
-    resize: Resize = 0,
+    mean: Annotated[str, typer.Option(help="zhang: the input mean of a --model of your own, as for audit.")] = "",
+    std: Annotated[str, typer.Option(help="zhang: its standard deviation.")] = "",
+    size: Annotated[
+        int, typer.Option(help="zhang: the side of the model's input; 0 as the scale or the weights have it.")
+    ] = 0,
+    resize: Annotated[
+        int, typer.Option(help="zhang: the shorter side before the centre is cut out, --size for no cut; 0 as usual.")
+    ] = 0,
     digits: Annotated[
         str,
         typer.Option(
@@ -103,13 +110,16 @@ def reproduce(
 
     name = one_of("study", study, STUDIES)
     given = {
-        "model": model, "images": images, "labels": labels, "weights": weights, "resize": resize, "models": models,
+        "model": model, "images": images, "labels": labels, "weights": weights,
+        "mean": numbers("mean", mean), "std": numbers("std", std), "size": size, "resize": resize, "models": models,
         "data": data, "init": init, "jobs": jobs, "digits": digits, "photos": photos,
     }  # fmt: skip
     asked = {option: value for option, value in given.items() if option in STUDIES[name]}
     if strange := [option for option, value in given.items() if value and option not in asked]:
         raise ValueError(f"the study {name} has no --{strange[0]}: leave it out")
     folder = out or Path("runs") / f"{name}-{scale}"
+    if (folder / "run.json").is_file():
+        raise ValueError(f"'{folder}' holds a run, and a study would write over its report: choose another --out")
     rerun = importlib.import_module(f"saliometer.studies.{name}").reproduce
     with progress() as watch:
         found = rerun(folder, scale, device=device, seed=seed, say=say, watch=watch, **asked)

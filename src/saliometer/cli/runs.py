@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from saliometer.cli.guard import plainly
-from saliometer.cli.options import AsJson, Limit, RunFolder
+from saliometer.cli.options import AsJson, RunFolder
 
 
 @plainly
@@ -41,7 +41,7 @@ def rows(
     run: RunFolder,
     sql: Annotated[str | None, typer.Option(help="A query over the table `rows`.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the result here as CSV.")] = None,
-    limit: Limit = 0,
+    limit: Annotated[int, typer.Option(help="At most this many rows of the result; 0 for all.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Look into a run's rows: `saliometer rows RUN --sql "select method, avg(value) from rows group by all"`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import torch
 from torch import Tensor, nn
@@ -68,7 +69,7 @@ def audit(
     controls: bool = True,
     normalisations: str | Sequence[str] = ("abs_max_minmax",),
     constant: str = "invalid",
-    maps: Mapping[str, Path | str] | None = None,
+    maps: Mapping[str, Path | str | Tensor | npt.NDArray[Any]] | None = None,
     masks: Tensor | Path | str | None = None,
     references: Tensor | None = None,
     checkpoints: Checkpoints | None = None,
@@ -130,7 +131,7 @@ def audit(
         raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
     ready = model_ready(loaded, source, multilabel, place)
     source = check_labels(source, int(facts["classes"]), facts, target)
-    given = [Made.read(free(label), Path(path), source) for label, path in (maps or {}).items()]
+    given = [Made.read(free(label), found, source) for label, found in (maps or {}).items()]
     first = source.samples(0, min(UNIT, len(source)), seed, place)
     trial = replace(first, batch=replace(first.batch, references=first.batch.images))
     try_parameters(measures, ready, trial, int(facts["classes"]))

@@ -3,9 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,15 +30,9 @@ class Made:
     control: bool = False
 
     @classmethod
-    def read(cls, name: str, path: Path, source: Source) -> "Made":
-        try:
-            data = path.read_bytes()
-            file = np.load(path, allow_pickle=False)
-            held = {key: file[key] for key in file.files} if isinstance(file, np.lib.npyio.NpzFile) else {"maps": file}
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise ValueError(f"maps '{name}': cannot read '{path}' as npz ({error})") from error
-        if "maps" not in held:
-            raise ValueError(f"maps '{name}': '{path}' holds {', '.join(sorted(held)) or 'nothing'}, wanted 'maps'")
+    def read(cls, name: str, place: Path | str | Tensor | npt.NDArray[Any], source: Source) -> "Made":
+        """From a file, or a tensor or array in the order of the images."""
+        held, data = _held(name, place)
         array, ids = held["maps"], held.get("ids")
         names = list(source.ids) if ids is None else [str(one) for one in ids.tolist()]
         if array.ndim not in (3, 4) or array.dtype.kind not in "fiub" or len(array) != len(names):
@@ -71,3 +67,20 @@ class Made:
             raise ValueError(f"maps '{self.label}' were made elsewhere: they cannot be made again")
 
         return Method(self.label, Entry(self.label, again, Facts(), own=True), Spec(self.label), self.key)
+
+
+def _held(name: str, place: Path | str | Tensor | npt.NDArray[Any]) -> tuple[dict[str, npt.NDArray[Any]], bytes]:
+    """What came, with `maps` among it, and the bytes that tell it from others."""
+    if isinstance(place, Tensor | np.ndarray):
+        array = np.ascontiguousarray(torch.as_tensor(place).detach().cpu().numpy())
+        return {"maps": array}, array.tobytes()
+    path = Path(place)
+    try:
+        data = path.read_bytes()
+        file = np.load(path, allow_pickle=False)
+        held = {key: file[key] for key in file.files} if isinstance(file, np.lib.npyio.NpzFile) else {"maps": file}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise ValueError(f"maps '{name}': cannot read '{path}' as npz ({error})") from error
+    if "maps" not in held:
+        raise ValueError(f"maps '{name}': '{path}' holds {', '.join(sorted(held)) or 'nothing'}, wanted 'maps'")
+    return held, data

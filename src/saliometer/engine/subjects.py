@@ -203,6 +203,11 @@ def _preprocessing(found: Found, mean: Scale, std: Scale, size: int, resize: int
         raise ValueError(f"{came}: wanted colour or grey images, 3 or 1 channels, and one value or one for each")
     if min(stds) <= 0:
         raise ValueError(f"--std is {stds}: wanted values above 0")
+    if max(means) > 1:
+        raise ValueError(
+            f"--mean is {means}, but pixels go from 0 to 1: wanted at most 1; divide --mean and --std by 255 if they "
+            "are for pixels from 0 to 255"
+        )
     means, stds = (values * channels if len(values) == 1 else values for values in (means, stds))
     return replace(told, resize=short, crop=crop, mean=means, std=stds, channels=channels)
 

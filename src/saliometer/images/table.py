@@ -28,7 +28,10 @@ def labels_of(rows: Sequence[Row], file: str, label: str, path: Path) -> dict[st
     """File -> class, whole numbers of 0 or more."""
     odd = [f"{row[file]} ({row[label] or 'empty'})" for row in rows if not row[label].isdecimal()]
     if odd:
-        raise ValueError(f"'{path}', column {label}: {len(odd)} are no whole number of 0 or more: {first_names(odd)}")
+        raise ValueError(
+            f"'{path}', column {label}: {len(odd)} are no whole number of 0 or more: {first_names(odd)}. Wanted the "
+            "place of each picture's class among the model's outputs, 0 for the first"
+        )
     found: dict[str, int] = {}
     for row in rows:
         if found.setdefault(row[file], int(row[label])) != int(row[label]):

@@ -17,11 +17,21 @@ def edge(model: Model, batch: Batch, *, axis: str = "both", kernel: int = 3) -> 
     if kernel not in SOBEL:
         raise ValueError(f"edge: kernel={kernel}, wanted 3 or 5")
     pixels = model.pixels(batch.images)
-    smooth, slope = (pixels.new_tensor(values) for values in SOBEL[kernel])
-    across = torch.outer(smooth, slope)  # rows smoothed, columns differentiated
-    padded = F.pad(pixels.flatten(0, 1)[:, None], [kernel // 2] * 4, mode="replicate")
-    slopes = F.conv2d(padded, torch.stack((across, across.T))[:, None])
-    dx, dy = slopes.view(*pixels.shape[:2], 2, *pixels.shape[2:]).unbind(2)
+    padded = F.pad(pixels, [kernel // 2] * 4, mode="replicate")
+    dx = _across(padded, kernel)
     if axis == "x":
         return dx
+    dy = _across(padded.mT, kernel).mT
     return (dx.square() + dy.square()).sqrt().sum(1, keepdim=True)
+
+
+def _across(padded: Tensor, kernel: int) -> Tensor:
+    """Columns differentiated, rows smoothed: by differences, so that it is exactly 0 where a picture is flat."""
+    smooth, slope = SOBEL[kernel]
+    height, width = (side - kernel + 1 for side in padded.shape[-2:])
+    rise = torch.zeros_like(padded[..., :width])
+    for right in range(kernel // 2 + 1, kernel):
+        left = kernel - 1 - right
+        rise += slope[right] * (padded[..., right : right + width] - padded[..., left : left + width])
+    rows = [weight * rise[..., first : first + height, :] for first, weight in enumerate(smooth)]
+    return torch.stack(rows).sum(0)

@@ -19,6 +19,7 @@ from saliometer.models.fit import Recipe
 from saliometer.registry import one_of
 from saliometer.sanity.gates import Gate
 from saliometer.studies._claims import as_json, claims_markdown
+from saliometer.studies._folder import begin
 from saliometer.studies._yona_ablations import ablations, measure_ablations
 from saliometer.studies._yona_cast import (
     TRAINED,
@@ -243,7 +244,7 @@ def reproduce(
         bank(photos or source, split)
     folder.mkdir(parents=True, exist_ok=True)
     asked = {"study": "yona", "scale": scale, "digits": source, "photos": photos, "seed": seed}
-    _begin(folder, asked)
+    begin(folder, asked)
     timed, steps = Timings(folder / "timings.json"), _Steps(watch)
     casting = Casting(folder / "models", str(place), seed, steps.of("models"), timed)
     sizes, side = (chosen.photos, TILE) if photos else (chosen.pairs, 0)
@@ -315,20 +316,6 @@ class _Steps:
             self.watch(self.most, text)
 
         return told
-
-
-def _begin(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds another study, or this one asked otherwise."""
-    path = folder / "study.json"
-    if not path.is_file():
-        return
-    told = read(folder)
-    for name, value in asked.items():
-        if told.get(name) != value:
-            raise ValueError(
-                f"'{folder}' holds a study with {name} '{told.get(name)}', you asked for '{value}': choose another "
-                "folder with --out"
-            )
 
 
 def _weighted(sizes: Sizes, weights: Path | None) -> Sizes:

@@ -33,6 +33,7 @@ from saliometer.registry import Spec, one_of
 from saliometer.results import SCHEMA
 from saliometer.seeds import fork
 from saliometer.studies._claims import MissingError, as_json, claims_markdown
+from saliometer.studies._folder import begin
 from saliometer.studies._zhang_claims import CLAIMS
 from saliometer.studies._zhang_evidence import Evidence
 from saliometer.studies._zhang_figures import Case, cases, confidence, figure_1, figure_2
@@ -126,6 +127,9 @@ def reproduce(
     images: str = "",
     labels: Path | None = None,
     weights: Path | None = None,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    size: int = 0,
     resize: int = 0,
     device: str = "auto",
     seed: int = 0,
@@ -137,13 +141,16 @@ def reproduce(
     if not images and scale == "paper":
         raise ValueError("scale 'paper' wants images: give --images, an ImageNet validation folder")
     place = find(device)
-    loaded = model_given(model or chosen.model, weights, None, None, chosen.side, "auto", resize)
+    loaded = model_given(model or chosen.model, weights, mean, std, size or chosen.side, "auto", resize)
     source = source_given(images or "photographs", labels, None, loaded.preprocessing, 0 if images else SHOTS, "")
     ready = model_ready(loaded, source, False, place)
     labelled = source.labels is not None
     if not labelled:
         source = replace(source, labels=_predicted(ready, source, place))
         say("The images have no labels: the predicted class stands for the label, claims about labels stay open.")
+    told = {"study": "zhang", "scale": scale, "labelled": labelled, "pixels": source.images(0, 1).shape[2:].numel()}
+    begin(folder, told)
+    put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     others = _crops(loaded, seed) if len(source) < FEW else source.references(REFERENCES, seed, torch.device("cpu"))
     parts = list(_parts(chosen, source, ready, labelled, seed, say))
     loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
@@ -175,8 +182,6 @@ def reproduce(
             )
         )
         done += part.weight
-    told = {"study": "zhang", "scale": scale, "labelled": labelled, "pixels": source.images(0, 1).shape[2:].numel()}
-    put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     failed = {
         f"{part.name}: {name}": why for part, one in zip(parts, judged, strict=True) for name, why in one.failed.items()
     }

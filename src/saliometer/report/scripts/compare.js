@@ -42,10 +42,12 @@ function drawHistogram(node, gaps, head, one, other) {
   for (const gap of gaps) counts[Math.min(BINS - 1, Math.floor((gap + most) / width))] += 1;
   const factor = head.share ? 100 : 1;
   const middles = counts.map((_, bin) => factor * (-most + (bin + 0.5) * width));
+  const ways = [`← ${other} better`, `difference of ${head.name}`, `${one} better →`];
+  const narrow = node.clientWidth < 8 * ways.join(" · ").length; // a name wider than the chart would take its room
   drawChart(node, {
-    grid: { left: 48, right: 16, top: 30, bottom: 44 },
+    grid: { left: 48, right: 16, top: 30, bottom: narrow ? 76 : 44 },
     tooltip: { trigger: "axis", axisPointer: { type: "shadow" } },
-    xAxis: { type: "category", data: middles.map((value) => Number((Math.abs(value) < 1e-9 * factor ? 0 : value).toPrecision(2))), name: `← ${other} better · difference of ${head.name} · ${one} better →`, nameLocation: "middle", nameGap: 28 },
+    xAxis: { type: "category", data: middles.map((value) => Number((Math.abs(value) < 1e-9 * factor ? 0 : value).toPrecision(2))), name: ways.join(narrow ? "\n" : " · "), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: "@soft", lineHeight: 15 } },
     yAxis: { type: "value", name: "images", minInterval: 1 },
     series: [{
       type: "bar", name: "images", barCategoryGap: "8%",
