@@ -107,7 +107,7 @@ def _without_docstring(name: str):
 def test_parameters_are_the_keyword_only_ones_with_a_default():
     assert TOY.parameters == {"steps": 5, "noise": 0.5, "rule": "left", "on": True}
     assert TOY.summary == "A toy."
-    assert registry.methods["oracle"].parameters == {}  # its truth comes from the task
+    assert registry.methods["oracle"].parameters == {"noise": 0.0}  # its truth comes from the task
 
 
 @pytest.mark.parametrize(

@@ -239,8 +239,8 @@ def test_a_study_that_was_stopped_is_shown_as_one(place, monkeypatch):
 
     monkeypatch.setattr(zhang, "audit", stop)
     with pytest.raises(KeyboardInterrupt):
-        rerun(place, "stopped")
-    found = call("show", place / "stopped")
+        rerun(place, "not_begun")
+    found = call("show", place / "not_begun")
     assert found.exit_code == 0, found.output
     assert "No part of it is finished" in found.stdout
 
