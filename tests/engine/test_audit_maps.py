@@ -91,6 +91,10 @@ def test_other_maps_of_the_same_name_are_judged_anew(tmp_path):
         ({"maps": ARRAY[0]}, r"wanted \(N, H, W\) or \(N, C, H, W\) numbers"),
         ({"maps": ARRAY.astype(str)}, r"wanted \(N, H, W\) or \(N, C, H, W\) numbers"),
         ({"maps": ARRAY, "ids": np.array([*IDS[:4], "other"])}, "no map for 1 images, first 'image-4'"),
+        (
+            {"maps": np.concatenate((ARRAY, ARRAY[:1])), "ids": np.array([*IDS, IDS[1]])},
+            "'image-1' is there more than once in ids",
+        ),
         ({"maps": np.array([object()] * 5)}, "cannot read .* as npz"),
     ],
 )

@@ -47,6 +47,9 @@ class Made:
                 "size of the images as the model takes them"
             )
         places = {one: place for place, one in enumerate(names)}
+        if len(places) < len(names):
+            twice = next(one for place, one in enumerate(names) if places[one] != place)
+            raise ValueError(f"maps '{name}': '{twice}' is there more than once in ids, wanted one map for each image")
         lacking = [one for one in source.ids if one not in places]
         if lacking:
             raise ValueError(f"maps '{name}': no map for {len(lacking)} images, first '{lacking[0]}'")
