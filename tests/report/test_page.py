@@ -156,6 +156,13 @@ def test_one_image_a_bucket_prints_no_interval(html):
     assert "interval" not in verdict(html)
 
 
+def test_it_says_whose_maps_they_are(html, run):
+    """A reader must see at once that models are robust, or of another background."""
+    names = ", ".join(sorted(set(run.rows()["model"].to_pylist())))
+    assert "simple_cnn(seed=0)" in names
+    assert re.search(rf"Models:?\s*</\w+>\s*(<\w+>)?\s*{re.escape(names)}", html)
+
+
 def test_names_of_methods_stay_text(html):
     parsed = Rows(html)
     assert NASTY in parsed.text

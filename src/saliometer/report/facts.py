@@ -94,6 +94,7 @@ def measured(run: Run, rows: pa.Table, definitions: list[str]) -> list[tuple[str
     return [
         ("Task", f"{rows['task'][0].as_py()} (benchmark version {fixed['task']})"),
         ("Settings", f"{len(request['settings'])}: {', '.join(request['settings'])}"),
+        ("Models", ", ".join(sorted(rows["model"].unique().to_pylist()))),
         ("Images", f"{images} ({request['per_bucket']} of each bucket{limit})"),
         ("Methods", f"{len(methods) - controls}, and {controls} controls"),
         ("Definition", definitions[0] + (f"; below also {', '.join(definitions[1:])}" if definitions[1:] else "")),
