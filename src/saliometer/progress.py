@@ -13,11 +13,13 @@ class Clock:
     """The time left in words, by the pace since the first share that it was told: what an earlier run did cost none."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now, self._first, self._started = now, 2.0, 0.0  # a share is at most 1
+        self._now, self._last = now, 2.0  # a share is at most 1
+        self._first = self._started = 0.0
 
     def left(self, share: float) -> str:
-        if share < self._first:  # the first one, or another try
+        if share < self._last:  # the first one, or another try
             self._first, self._started = share, self._now()
+        self._last = share
         elapsed, done = self._now() - self._started, share - self._first
         if done < 0.01 or elapsed < 1:
             return "time left: ..."

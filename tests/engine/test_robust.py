@@ -42,7 +42,7 @@ def test_a_robust_model_is_trained_on_top_of_the_plain_one(tmp_path):
     assert model.name == "alexnet(background=noise,robust=true,seed=1,width=0.03)"
 
 
-def test_a_robust_model_is_trained_as_the_protocol_says(tmp_path, monkeypatch):
+def test_a_robust_model_is_trained_as_the_protocol_says_but_for_ramp_and_rate(tmp_path, monkeypatch):
     """Section 6: Adam at a constant rate, 10 epochs, batches of 256, PGD with eps 0.3 and 10 steps of 0.1.
 
     Ramp and rate are ours: with the whole attack from the first step on six of seven models learned nothing, and at
