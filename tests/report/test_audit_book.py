@@ -153,3 +153,16 @@ def test_time_and_passes_are_told_by_metric_and_by_method(judged):
     assert costs["maps"].passes > 0
     by = [sum(cost["passes"] for cost in judged.costs(kind).values()) for kind in ("metric", "method")]
     assert by[0] == pytest.approx(by[1])
+
+
+def test_classes_are_called_by_their_names_where_folders_say_so(tmp_path):
+    from PIL import Image
+
+    for place, name in enumerate(("cat", "dog", "owl")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (16, 16), (200, 80 * place, 90)).save(tmp_path / "photos" / name / "a.png")
+    given = {"methods": ["gradient"], "metrics": ["sparseness"], "size": 8, "mean": 0.0, "std": 1.0}
+    found = saliometer.audit(network(), tmp_path / "photos", target="label", out=tmp_path / "run", **given)
+    assert book_of(found.run).pictures.captions == tuple(f"explains {one}" for one in ("cat (0)", "dog (1)", "owl (2)"))
+    tensors = saliometer.audit(network(), noise(), out=tmp_path / "tensors", methods="gradient", metrics="sparseness")
+    assert all(re.fullmatch(r"explains class \d", one) for one in book_of(tensors.run).pictures.captions)

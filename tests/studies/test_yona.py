@@ -279,7 +279,7 @@ def test_small_networks_are_one_job_on_a_gpu_and_large_ones_each_their_own(tmp_p
     asked = dict.fromkeys(TRAINED[:5], ("sklearn", scale.digits, 0))
     asked |= dict.fromkeys(TRAINED[5:], ("sklearn", scale.photos, 112))
     jobs = _yona_jobs.jobs_of(casting, asked)
-    assert [job.group for job in jobs[:5]] == ["t2", "t", "labels", "t1", "half"]
+    assert [job.group for job in jobs[:5]] == ["t2", "t1", "t", "labels", "half"]
     assert [len(job.seeds) for job in jobs] == [10] * 5 + [1] * 10
     assert next(job for job in jobs if job.group == "labels").seeds == tuple(range(10, 20))
 

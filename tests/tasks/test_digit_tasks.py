@@ -188,3 +188,18 @@ def test_jitter_moves_each_digit_by_itself_and_nothing_else():
     assert not torch.equal(digits("digit", count=10, jitter=1).batch.images, digits("digit", count=10).batch.images)
     bottom = half_digits("bottom", count=40, jitter=2)
     assert not bottom.batch.images[bottom.labels == 1][:, :, 14:].any()
+
+
+def test_dimmed_digits_keep_their_shapes_masks_and_labels():
+    plain, dimmed = (shape_digits("shape", count=60, split="train", faintest=least) for least in (1.0, 0.3))
+    assert torch.equal(plain.labels, dimmed.labels)
+    assert torch.equal(plain.objects, dimmed.objects)
+    one, other = plain.batch.images[:, 0], dimmed.batch.images[:, 0]
+    digit, shape = plain.objects.unbind(1)
+    assert torch.equal(one[shape], other[shape])  # the shape's ink is left alone
+    shares = torch.stack([b[own].sum() / a[own].sum() for a, b, own in zip(one, other, digit, strict=True)])
+    assert shares.min() >= 0.3
+    assert shares.max() <= 1
+    assert shares.std() > 0.1  # each digit has its own
+    again = shape_digits("shape", count=5, start=40, split="train", faintest=0.3)
+    assert torch.equal(again.batch.images[:, 0], other[40:45])

@@ -32,6 +32,7 @@ from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.checkpoints import Checkpoints
+from saliometer.engine.class_names import names_for
 from saliometer.engine.compared import Comparison, Rows
 from saliometer.engine.cose import Paired
 from saliometer.engine.cose import check as check_pairs
@@ -46,7 +47,7 @@ from saliometer.engine.run import Run, Unit, begun, key
 from saliometer.engine.score import Failure, Method, attributions, promise, remarks
 from saliometer.engine.shared import Memory
 from saliometer.engine.source import Source, mark_of
-from saliometer.engine.thumbs import PHOTOS, keep_pairs, keep_photos, keep_sprites
+from saliometer.engine.thumbs import PHOTOS, keep_classes, keep_pairs, keep_photos, keep_sprites
 from saliometer.files import put
 from saliometer.graph import UnfitError
 from saliometer.maps import NORMALISATIONS
@@ -163,6 +164,7 @@ def audit(
     beside = [control for one in compared if controls for control in one.controls if control.label not in named]
     every: list[Method | Made] = [*chosen, *given, *beside]
     _enlist(run, every, facts, source)
+    keep_classes(run, names_for(model, str(facts["name"]), source))
     outcome = Judged(run, [one.label for one in every])
     for one, measure in product(given, asked_for):
         if measure.entry.facts.reexplains or measure.entry.facts.pairs:

@@ -71,7 +71,7 @@ class Causal:
         return bank(self.source, split, device)
 
     def samples(
-        self, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu", **more: int
+        self, split: str = "test", count: int = 1000, start: int = 0, device: str = "cpu", **more: float
     ) -> Samples:
         """Pixels in [0, 1]; `more` is what else the task takes, such as jitter."""
         which = self._which(split, count, start, device)

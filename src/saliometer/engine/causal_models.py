@@ -40,6 +40,7 @@ class Training:
     images: int = 60_000  # in every epoch; for `digit_cnn` others in each, unless labels are in disorder
     recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, batch=128, rate=1e-3))
     jitter: int = 1  # pixels that digits are moved by
+    faintest: float = 1.0  # share of its ink that a digit beside a shape keeps at the least, drawn for each
     shuffled: bool = False  # labels in disorder, until they are known by heart
     until: float = 0.0  # accuracy on test images that ends training early; 0 for none
     weights: Path | None = None  # of a published network, where they are not found by its name
@@ -112,8 +113,8 @@ def stem(causal: Causal, seed: int, training: Training) -> str:
 def _settled(causal: Causal, seed: int, training: Training) -> dict[str, Any]:
     """What a card says of the request."""
     return causal.told() | vars(training.recipe) | {
-        "model": training.arch, "images": training.images, "jitter": training.jitter, "shuffled": training.shuffled,
-        "until": training.until, "seed": seed,
+        "model": training.arch, "images": training.images, "jitter": training.jitter, "faintest": training.faintest,
+        "shuffled": training.shuffled, "until": training.until, "seed": seed,
     }  # fmt: skip
 
 
@@ -125,7 +126,8 @@ def _kept(causal: Causal, seed: int, folder: Path, training: Training) -> tuple[
 def _training_set(causal: Causal, training: Training, device: str, epoch: int = 0) -> tuple[Tensor, Tensor]:
     """(n, C, H, W) pixels, tiles not yet enlarged, and (n,) labels."""
     images, labels, small = [], [], replace(causal, side=0)
-    more = {"jitter": training.jitter} if causal.task != "pairs" else {}
+    more: dict[str, float] = {"jitter": training.jitter} if causal.task != "pairs" else {}
+    more |= {"faintest": training.faintest} if causal.task == "shape_digits" else {}
     first = epoch * training.images
     for start in range(first, first + training.images, TOGETHER):
         samples = small.samples("train", min(TOGETHER, first + training.images - start), start, device, **more)

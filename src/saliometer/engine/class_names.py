@@ -5,8 +5,15 @@ from pathlib import Path
 import torchvision
 
 from saliometer.engine.image_cards import is_trained, read_card
+from saliometer.engine.source import Source
 from saliometer.engine.zoo import LITE, torchvision_names
 from saliometer.registry import Spec
+
+
+def names_for(model: object, loaded: str, source: Source) -> tuple[str, ...]:
+    """Of the model's classes; of the folders of pictures, where these are the classes."""
+    names = class_names(model, loaded) if isinstance(model, str) else ()
+    return names or (source.pictures.classes if source.pictures and source.labels is not None else ())
 
 
 def class_names(asked: str, loaded: str) -> tuple[str, ...]:

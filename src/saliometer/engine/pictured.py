@@ -15,7 +15,7 @@ from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
 from saliometer.engine.asked import REFERENCES, UNIT
 from saliometer.engine.bench import ALIGN
-from saliometer.engine.class_names import class_names
+from saliometer.engine.class_names import names_for
 from saliometer.engine.estimate import cost
 from saliometer.engine.ready import batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.request import Request
@@ -113,16 +113,10 @@ def pictured(
     both = torch.stack((targets, logits.argmax(1)), 1)
     return Pictured(
         str(facts["name"]), shown.ids, targets.cpu(), both[:, 1].cpu(), odds.gather(1, both).cpu(),
-        _names(model, str(facts["name"]), source),
+        names_for(model, str(facts["name"]), source),
         {label: torch.cat(parts) for label, parts in maps.items() if label not in failed}, failed, pixels,
         len(source) - len(shown), (*facts["warnings"], *(f"left out {name}: {why}" for name, why in source.skipped)),
     )  # fmt: skip
-
-
-def _names(model: str | nn.Module | Model, loaded: str, source: Source) -> tuple[str, ...]:
-    """Of the model's classes; of the folders of pictures, where these are the classes."""
-    names = class_names(model, loaded) if isinstance(model, str) else ()
-    return names or (source.pictures.classes if source.pictures and source.labels is not None else ())
 
 
 @torch.no_grad()

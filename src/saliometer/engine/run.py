@@ -75,6 +75,11 @@ class Run:
         """The folder of one method's, or of the images themselves."""
         return self.folder / "thumbs" / setting / (self.slug(method) if method else "images")
 
+    @property
+    def classes(self) -> Path:
+        """What the model's classes are called, where that is known."""
+        return self.folder / "classes.json"
+
     def pairs(self, setting: str, method: str) -> Path:
         """Pictures of a few pairs that COSE compares."""
         return self.folder / "thumbs" / setting / f"pairs-{self.slug(method)}.npz"

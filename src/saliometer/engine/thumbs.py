@@ -1,5 +1,6 @@
 """Small pictures for the report: one image of each bucket and every method's map of it, so that no model is needed."""
 
+import json
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -50,6 +51,12 @@ def keep_thumbnails(run: Run, setting: str, method: str, maps: Tensor) -> None:
 
 
 PHOTOS, SIDE = 100, 112  # how many of an audit's images are kept for the report, and their longer side
+
+
+def keep_classes(run: Run, names: Sequence[str]) -> None:
+    """What the model's classes are called, where that is known."""
+    if names:
+        put(run.classes, (json.dumps(list(names), ensure_ascii=False) + "\n").encode())
 
 
 def keep_photos(run: Run, unit: Unit, samples: Samples, model: Model) -> None:

@@ -1,5 +1,6 @@
 """Thumbnails of a run as a page takes them: pictures, maps of at most 56 pixels, outlines of objects."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,16 @@ def of_audit(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
     places: list[int] = []
     captions, outlines, photos = [], [], []
     kept: list[tuple[str, list[int]]] = []
+    names = json.loads(run.classes.read_text(encoding="utf-8")) if run.classes.is_file() else []
     for path in paths:
         scene = _read(path)
         shown = [i for i, name in enumerate(scene["ids"]) if str(name) in samples][: MOST - len(places)]
         kept.append((path.name, shown))
         for i in shown:
             label, target = int(scene["labels"][i]), int(scene["targets"][i])
-            known = f"; labelled {label}" if label >= 0 and label != target else ""
+            known = f"; labelled {_class(label, names)}" if label >= 0 and label != target else ""
             places.append(samples[str(scene["ids"][i])])
-            captions.append(f"explains class {target}{known}")
+            captions.append(f"explains {_class(target, names)}{known}")
             objects = scene.get("objects", np.zeros((len(scene["ids"]), 0)))[i]
             outlines.append(tuple(Outline("primary", border(one)) for one in objects if one.any()))
         photos.append(scene["images"][shown])
@@ -76,6 +78,10 @@ def of_audit(run: Run, methods: Sequence[str], samples: Mapping[str, int]) -> Pi
         if any(one is not None for one in found):
             maps[method] = _joined(found, [len(shown) for _, shown in kept])
     return Pictures(tuple(places), tuple(captions), np.concatenate(photos), maps, tuple(outlines))
+
+
+def _class(number: int, names: Sequence[str]) -> str:
+    return f"{names[number]} ({number})" if number < len(names) else f"class {number}"
 
 
 def _photos(images: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:

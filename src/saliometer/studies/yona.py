@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ METHODS = (  # of gradient type, the paper's two first
     "ig_smooth_grad", "deconvnet", "grad_cam", "grad_cam_plus_plus", "layer_cam", "guided_grad_cam", "lrp_epsilon",
     "lrp_alpha_beta", "deep_taylor", "deeplift_rescale",
 )  # fmt: skip
+FAINTEST = 0.3  # of a digit's ink in the training of t1, which else learns that a circle without its digit is a 0
 TILE = 112  # pixels of a photograph, for networks of ImageNet
 MAPS, PAIRS, CURVES, ABLATIONS = "maps", "pairs", "curves", "ablations"  # runs in the study's folder
 UNRUN = {
@@ -80,6 +81,7 @@ def _digit_sizes(
 ) -> Sizes:  # fmt: skip
     """`epochs` by task; labels in disorder are learned `by_heart`: on so many images, at that rate."""
     made = {task: Training(arch, many, Recipe(some, batch, rate)) for task, some in epochs.items()}
+    made["t1"] = replace(made["t1"], faintest=FAINTEST)
     known, slower = by_heart
     made["labels"] = Training(arch, known, Recipe(epochs["labels"], batch, slower), shuffled=True)
     return Sizes(seeds, draws, images, beside, tested, made)
@@ -109,11 +111,11 @@ SCALES = {
     ),
     "cpu": Scale(
         _digit_sizes(
-            5, 20, 200, 40, 1000, "digit_cnn(init=pytorch,width=0.5)", 20_000, (1000, 1e-3),
-            {"t": 5, "half": 1, "t1": 8, "t2": 8, "labels": 60}, 64, 2e-3,
+            10, 20, 300, 60, 10_000, "digit_cnn(init=pytorch,width=0.5)", 20_000, (1000, 1e-3),
+            {"t": 6, "half": 1, "t1": 12, "t2": 48, "labels": 60}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 200, 40, 1000, Training("digit_cnn(init=pytorch,width=0.5)", 10_000, Recipe(4, 64, 2e-3))),
-        _pair_sizes(5, 20, 24, 12, 500, Training("efficientnet_lite0", 1200, Recipe(3, 32, 3e-4))),
+        _pair_sizes(5, 20, 40, 20, 1000, Training("efficientnet_lite0", 2400, Recipe(3, 32, 3e-4))),
         {
             "integrated_gradients": "steps=10", "smooth_grad": "draws=10", "var_grad": "draws=10",
             "ig_smooth_grad": "draws=3,steps=5",
@@ -126,8 +128,8 @@ SCALES = {
     ),
     "quick": Scale(
         _digit_sizes(
-            10, 20, 1000, 200, 2000, "digit_cnn(init=pytorch)", 20_000, (2000, 1e-3),
-            {"t": 10, "half": 3, "t1": 10, "t2": 40, "labels": 100}, 64, 2e-3,
+            10, 20, 1000, 200, 10_000, "digit_cnn(init=pytorch)", 20_000, (2000, 1e-3),
+            {"t": 10, "half": 3, "t1": 12, "t2": 48, "labels": 100}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn(init=pytorch)", 20_000, Recipe(8, 64, 2e-3))),
         _pair_sizes(5, 20, 200, 40, 1000, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
@@ -319,8 +321,6 @@ class _Steps:
 
 
 def _weighted(sizes: Sizes, weights: Path | None) -> Sizes:
-    from dataclasses import replace
-
     return replace(sizes, training={task: replace(one, weights=weights) for task, one in sizes.training.items()})
 
 

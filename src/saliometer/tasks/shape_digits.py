@@ -26,9 +26,12 @@ TRIES = 100
 @task(settings=SETTINGS, classes=CLASSES, quick={"count": 60})
 def shape_digits(
     setting: str, *, split: str = "test", count: int = 200, start: int = 0, seed: int = 0, source: str = "sklearn",
-    jitter: int = 0, device: str = "cpu",
+    jitter: int = 0, faintest: float = 1.0, device: str = "cpu",
 ) -> Samples:  # fmt: skip
-    """A digit with nothing (0), a rectangle (1) or an empty circle (2); `shape` or `digit` is the label."""
+    """A digit with nothing (0), a rectangle (1) or an empty circle (2); `shape` or `digit` is the label.
+
+    Each digit's ink is dimmed to between `faintest` and all of it, never the shape's.
+    """
     one_of("setting", setting, SETTINGS)
     indices = torch.arange(start, start + count, device=device)
     ink, shapes, digits, seeds = layers(source, split, indices, seed, jitter)
@@ -38,7 +41,8 @@ def shape_digits(
     masks = both & ~overlap[:, None]
     ids = tuple(f"{split}-{i}" for i in indices.tolist())
     buckets = tuple(str(number) for number in (1 + digits + 10 * kinds).tolist())
-    batch = Batch(torch.maximum(ink, shapes)[:, None], digits, seeds)
+    dimmed = ink if faintest == 1 else ink * (1 - (1 - faintest) * uniform(seeds, "faint", 1)[..., None])
+    batch = Batch(torch.maximum(dimmed, shapes)[:, None], digits, seeds)
     roles = torch.zeros(count, 2, dtype=torch.int8, device=device)
     return seen_as(Samples(batch, ids, digits, masks, boxes(masks), roles, buckets, unlabelled=overlap), setting)
 
