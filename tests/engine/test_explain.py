@@ -1,5 +1,7 @@
 """Maps for any classifier: `saliometer.explain`."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
@@ -86,6 +88,19 @@ def test_a_model_in_train_mode_is_refused(net: nn.Module) -> None:
 def test_a_compiled_model_is_explained_as_the_one_it_was_made_of(method: str, net: nn.Module) -> None:
     images = torch.rand(2, 1, 8, 8)
     torch.testing.assert_close(explain(torch.compile(net), images, method), explain(net, images, method))
+
+
+@pytest.mark.parametrize("method", ["guided_backprop", "lrp_epsilon", "grad_cam"])
+@pytest.mark.parametrize("how", ["whole, in place", "one layer, in place", "one layer, wrapped"])
+def test_layers_compiled_in_place_are_explained_as_they_were_written(method: str, how: str, net: nn.Module) -> None:
+    images, plain = torch.rand(2, 1, 8, 8), deepcopy(net)
+    if how == "one layer, wrapped":
+        net[0] = torch.compile(net[0], backend="eager")
+    else:
+        (net if how.startswith("whole") else net[0]).compile(backend="eager")
+    compiled = net._compiled_call_impl, net[0]._compiled_call_impl, getattr(net[0], "forward", None)
+    torch.testing.assert_close(explain(net, images, method), explain(plain, images, method))
+    assert (net._compiled_call_impl, net[0]._compiled_call_impl, getattr(net[0], "forward", None)) == compiled
 
 
 def test_a_model_whose_batch_norms_read_the_batch_is_refused(net: nn.Module) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from saliometer.engine.answer import Answers
 from saliometer.engine.checked import oddities, shown
+from saliometer.engine.compiled import as_written, inner
 from saliometer.engine.known import Known
 from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
@@ -63,7 +64,7 @@ def explain(
     if not isinstance(model, Model | nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module")
     if isinstance(model, nn.Module):
-        model = getattr(model, "_orig_mod", model)  # what torch.compile wraps, where hooks and captures cannot look
+        model = inner(model)
     if targets is not None:
         _check_targets(targets, len(images))
     if batch_size < 0:
@@ -82,14 +83,15 @@ def explain(
         return _explained(wrapped, images, chosen, targets, references, seed, size, known, edges)
 
     net, found = model.net if isinstance(model, Model) else model, None
-    known = Known(net, images[:1], believed=True, before=edges.check_finite)
-    try:
-        found = found_by(known)
-    except Exception:
-        if known.true:
-            raise
-    if found is None or not known.true:
-        found = found_by(Known(net, images[:1], before=edges.check_finite))
+    with as_written(net):
+        known = Known(net, images[:1], believed=True, before=edges.check_finite)
+        try:
+            found = found_by(known)
+        except Exception:
+            if known.true:
+                raise
+        if found is None or not known.true:
+            found = found_by(Known(net, images[:1], before=edges.check_finite))
     maps = found.maps if channels else found.maps.sum(1)
     return replace(found, maps=maps) if full else maps
 

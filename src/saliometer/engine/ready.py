@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saliometer.engine.checked import LogProbabilities, as_logits, checked_model, stirred
+from saliometer.engine.compiled import inner, write_out
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
 from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
@@ -53,7 +54,7 @@ def model_given(
     net = model.net if isinstance(model, Model) else model
     if not isinstance(net, nn.Module):
         raise ValueError(f"model is of type {type(model).__name__}, wanted a torch.nn.Module or a name")
-    net = getattr(net, "_orig_mod", net)  # what torch.compile wraps, where hooks and captures cannot look
+    net = inner(net)
     if weights:
         raise ValueError("weights go with a model's name: load them into the network yourself")
     if any(module.training for module in net.modules()):
@@ -66,6 +67,7 @@ def model_given(
     channels = input_channels(net)
     given = Preprocessing(resize or size, size, means, stds, channels=channels) if size else None
     copy = deepcopy(net)
+    write_out(copy)
     if isinstance(model, Model):
         return Loaded(copy, _told(copy, model.name, model.mean, model.std), None, model.mean, model.std, output, model)
     facts = _told(copy, type(net).__name__, means, stds) | ({"preprocessing": asdict(given)} if given else {})

@@ -1,0 +1,35 @@
+"""Networks as they were written: what torch.compile made of them has no place for hooks and cannot be captured."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+
+def inner(net: nn.Module) -> nn.Module:
+    """The network that torch.compile was given."""
+    found = getattr(net, "_orig_mod", net)
+    return found if isinstance(found, nn.Module) else net
+
+
+def write_out(net: nn.Module) -> list[tuple[nn.Module, dict[str, object]]]:
+    """Every module runs as it was written, also one that was compiled in place; what they had before."""
+    changed = []
+    for module in net.modules():
+        instead: dict[str, object] = {"_compiled_call_impl": None} if module._compiled_call_impl is not None else {}
+        if (written := inner(module)) is not module:
+            instead["forward"] = written.__call__
+        if instead:
+            changed.append((module, {name: module.__dict__[name] for name in instead}))
+            module.__dict__.update(instead)
+    return changed
+
+
+@contextmanager
+def as_written(net: nn.Module) -> Iterator[None]:
+    changed = write_out(net)
+    try:
+        yield
+    finally:
+        for module, before in changed:
+            module.__dict__.update(before)
