@@ -282,10 +282,6 @@ def test_a_csv_without_labels_and_body_boxes(tmp_path):
         ("file\n", "holds no rows"),
         ("file\na.png\na.png\n", r"lists 1 pictures twice: a\.png"),
         ("file\na.png\nx.png\ny.png\n", r"lists 2 files that are not there: x\.png, y\.png"),
-        (
-            "file,label\na.png,cat\n",
-            r"column label: 1 are no whole number of 0 or more: a\.png \(cat\)\. Wanted the place of each picture",
-        ),
         ("file,label\na.png,-1\n", r"a\.png \(-1\)"),
         ("file,label\na.png,\n", r"a\.png \(empty\)"),
         ("file,mask\na.png,m.png\n", r"lists the mask 'm\.png' that is not there"),
@@ -564,3 +560,26 @@ def test_a_list_beside_the_pictures_must_name_them_all(tmp_path):
     with pytest.raises(ValueError, match=r"does not list 2 pictures of its folder: .*b\.png.*name the CSV itself"):
         read_images(tmp_path)
     assert read_images(tmp_path / "labels.csv").names == ("a.png",)
+
+
+def test_a_csv_may_name_classes(tmp_path):
+    for name in "abc":
+        put(tmp_path / f"{name}.png")
+    path = write(tmp_path / "s.csv", "file,label\na.png,owl\nb.png,cat\nc.png,owl\n")
+    for pictures in (read_images(path), read_images(tmp_path, labels=path)):
+        assert pictures.classes == ("cat", "owl")
+        assert list(pictures.labels) == [1, 0, 1]
+    mixed = write(tmp_path / "m.csv", "file,label\na.png,owl\nb.png,3\nc.png,owl\n")
+    with pytest.raises(
+        ValueError, match=r"2 are no whole number .*: a\.png \(owl\), c\.png \(owl\)\. Wanted the place"
+    ):
+        read_images(mixed)
+
+
+def test_numbers_in_a_csv_are_not_names_of_folders(tmp_path):
+    """A folder for each class, and labels that say otherwise."""
+    for name in ("cat", "owl"):
+        put(tmp_path / name / "a.png")
+    pictures = read_images(tmp_path, labels=write(tmp_path / "l.csv", "file,label\ncat/a.png,281\nowl/a.png,24\n"))
+    assert pictures.classes == ()
+    assert list(pictures.labels) == [281, 24]

@@ -32,7 +32,7 @@ from saliometer.engine.audit_maps import Made
 from saliometer.engine.battery import Cost, Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.checkpoints import Checkpoints
-from saliometer.engine.class_names import names_for
+from saliometer.engine.class_names import class_names, names_in
 from saliometer.engine.compared import Comparison, Rows
 from saliometer.engine.cose import Paired
 from saliometer.engine.cose import check as check_pairs
@@ -131,7 +131,8 @@ def audit(
     if checkpoints is not None and not of_pairs:
         raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
     ready = model_ready(loaded, source, multilabel, place)
-    source = check_labels(source, int(facts["classes"]), facts, target)
+    names = class_names(model, str(facts["name"])) if isinstance(model, str) else ()
+    source = check_labels(source, int(facts["classes"]), facts, target, names)
     given = [Made.read(free(label), found, source) for label, found in (maps or {}).items()]
     first = source.samples(0, min(UNIT, len(source)), seed, place)
     trial = replace(first, batch=replace(first.batch, references=first.batch.images))
@@ -164,7 +165,7 @@ def audit(
     beside = [control for one in compared if controls for control in one.controls if control.label not in named]
     every: list[Method | Made] = [*chosen, *given, *beside]
     _enlist(run, every, facts, source)
-    keep_classes(run, names_for(model, str(facts["name"]), source))
+    keep_classes(run, names or names_in(source))
     outcome = Judged(run, [one.label for one in every])
     for one, measure in product(given, asked_for):
         if measure.entry.facts.reexplains or measure.entry.facts.pairs:

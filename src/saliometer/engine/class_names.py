@@ -10,10 +10,9 @@ from saliometer.engine.zoo import LITE, torchvision_names
 from saliometer.registry import Spec
 
 
-def names_for(model: object, loaded: str, source: Source) -> tuple[str, ...]:
-    """Of the model's classes; of the folders of pictures, where these are the classes."""
-    names = class_names(model, loaded) if isinstance(model, str) else ()
-    return names or (source.pictures.classes if source.pictures and source.labels is not None else ())
+def names_in(source: Source) -> tuple[str, ...]:
+    """Of the folders of pictures, where these are the classes."""
+    return source.pictures.classes if source.pictures and source.labels is not None else ()
 
 
 def class_names(asked: str, loaded: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
 from saliometer.engine.asked import REFERENCES, UNIT
 from saliometer.engine.bench import ALIGN
-from saliometer.engine.class_names import names_for
+from saliometer.engine.class_names import class_names, names_in
 from saliometer.engine.estimate import cost
 from saliometer.engine.ready import batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.request import Request
@@ -81,7 +81,8 @@ def pictured(
     facts = loaded.facts
     source = source_given(images, None, None, loaded.preprocessing, limit, "")
     ready = model_ready(loaded, source, multilabel, place)
-    source = check_labels(source, int(facts["classes"]), facts, "predicted")
+    names = class_names(model, str(facts["name"])) if isinstance(model, str) else ()
+    source = check_labels(source, int(facts["classes"]), facts, "predicted", names)
     if references is None and any(method.entry.facts.needs_references for method in chosen):
         references = _references(chosen, source, seed, place)
     references = None if references is None else references.to(place)
@@ -113,7 +114,7 @@ def pictured(
     both = torch.stack((targets, logits.argmax(1)), 1)
     return Pictured(
         str(facts["name"]), shown.ids, targets.cpu(), both[:, 1].cpu(), odds.gather(1, both).cpu(),
-        names_for(model, str(facts["name"]), source),
+        names or names_in(source),
         {label: torch.cat(parts) for label, parts in maps.items() if label not in failed}, failed, pixels,
         len(source) - len(shown), (*facts["warnings"], *(f"left out {name}: {why}" for name, why in source.skipped)),
     )  # fmt: skip

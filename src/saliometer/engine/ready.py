@@ -175,20 +175,55 @@ def _values(given: Scale, otherwise: float) -> tuple[float, ...]:
     return (float(value),) if isinstance(value, int | float) else tuple(float(one) for one in value)
 
 
-def check_labels(source: Source, classes: int, facts: dict[str, Any], target: str) -> Source:
-    """The source, if its labels can be the model's classes; without labels that only count folders."""
+def check_labels(
+    source: Source, classes: int, facts: dict[str, Any], target: str, names: Sequence[str] = ()
+) -> Source:  # fmt: skip
+    """The source, if its labels can be the model's classes; without labels that are not.
+
+    Folders and words of a CSV are classes by their names, where the model's `names` are known and all are among them;
+    else by their place, if there are as many as the model has classes.
+    """
+    held = source.pictures.classes if source.pictures else ()
+    if source.labels is None or source.pictures is None or int(source.labels.max()) >= len(held):
+        return _in_range(source, classes, facts)
+    folders, said = held, ""
+    found = {folder: _places(names).get(_plain(folder), []) for folder in folders}
+    if all(len(places) == 1 for places in found.values()):
+        numbers = torch.tensor([places[0] for places in found.values()])
+        named = replace(source.pictures, classes=tuple(names))
+        return replace(source, labels=numbers[source.labels], pictures=named)
+    if any(found.values()):
+        name, places = next((name, places) for name, places in found.items() if len(places) != 1)
+        what, verb = (f"{len(places)} classes", "have") if places else ("no class", "has")
+        said = f"labels are names of classes, but {what} of model '{facts['name']}' {verb} the name '{name}'"
+    elif len(folders) != classes:
+        said = (
+            f"labels count the {len(folders)} folders or names of pictures ({', '.join(folders[:3])}, ...), but model "
+            f"'{facts['name']}' has {classes} classes"
+        )
+    if not said:
+        return source
+    said += ": name folders by class number, or give labels"
+    if target == "label":
+        raise ValueError(said)
+    facts["warnings"] = [*facts.get("warnings", []), f"{said}; they were left aside"]
+    return replace(source, labels=None)
+
+
+def _places(names: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(_plain(name), []).append(place)
+    return found
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _in_range(source: Source, classes: int, facts: dict[str, Any]) -> Source:
     if source.labels is None:
         return source
-    folders = source.pictures.classes if source.pictures else ()
-    if folders and len(folders) != classes:
-        said = (
-            f"labels count the {len(folders)} folders of pictures ({', '.join(folders[:3])}, ...), but model "
-            f"'{facts['name']}' has {classes} classes: name folders by class number, or give labels"
-        )
-        if target == "label":
-            raise ValueError(said)
-        facts["warnings"] = [*facts.get("warnings", []), f"{said}; they were left aside"]
-        return replace(source, labels=None)
     beyond = (source.labels >= classes).nonzero().flatten().tolist()
     if beyond:
         first = beyond[0]

@@ -1,6 +1,6 @@
 """Where pictures may lie: a folder, a folder for each class, a CSV, an .npz, or a data set that torchvision knows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,14 +27,15 @@ def read_images(
     `place` is a folder, a folder of one folder for each class (its label is the folder's name if all are whole
     numbers, else its place in the sorted list), a folder with a labels.csv, a CSV, an .npz with x and y, or
     `cifar10:FOLDER` for a data set of torchvision's, the folder also as `root`. `labels` is a CSV of file and
-    class_index, `masks` a folder with a mask of the same name for each picture; `limit` takes that many, spread evenly.
+    class_index, numbers or names; `masks` a folder with a mask of the same name for each picture; `limit` takes that
+    many, spread evenly.
     """
     if limit < 0:
         raise ValueError(f"limit={limit}, wanted 1 or more, or 0 for all")
     items, classes = found(place, root)
     _refuse_twins([item.name for item in items], place)
     if labels is not None:
-        items = _labelled(items, Path(labels))
+        items, classes = _labelled(items, Path(labels))
     unlabelled = [item.name for item in items if item.label is None]
     if unlabelled and len(unlabelled) < len(items):
         raise ValueError(f"{len(unlabelled)} of {len(items)} pictures have no label: {first_names(unlabelled)}")
@@ -57,7 +58,7 @@ def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item]
     if path.is_dir():
         return _folder(path)
     if path.suffix.lower() == ".csv":
-        return _csv(path), ()
+        return _csv(path)
     if path.suffix.lower() == ".npz":
         return of_arrays(path)
     if path.suffix.lower() in SUFFIXES:
@@ -68,14 +69,14 @@ def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item]
 def _folder(folder: Path) -> tuple[list[Item], tuple[str, ...]]:
     here = _files(folder)
     if (folder / LISTED).exists():
-        items = _csv(folder / LISTED)
+        items, classes = _csv(folder / LISTED)
         unlisted = sorted({file.name for file in here} - {item.name for item in items})
         if unlisted:
             raise ValueError(
                 f"'{folder / LISTED}' does not list {len(unlisted)} pictures of its folder: {first_names(unlisted)}. "
                 "List them, or name the CSV itself to take those that it lists"
             )
-        return items, ()
+        return items, classes
     below = {one.name: found for one in sorted(folder.iterdir()) if _shown(one) and (found := _files(one))}
     if here and below:
         raise ValueError(
@@ -115,7 +116,7 @@ def _shown(path: Path) -> bool:
     return not path.name.startswith(".")
 
 
-def _csv(path: Path) -> list[Item]:
+def _csv(path: Path) -> tuple[list[Item], tuple[str, ...]]:
     """Files, and what else the columns say of them; paths start at the CSV."""
     rows = table(path)
     file = column(rows, FILES)
@@ -127,7 +128,10 @@ def _csv(path: Path) -> list[Item]:
     if lost:
         raise ValueError(f"'{path}' lists {len(lost)} files that are not there: {first_names(lost)}")
     label = column(rows, LABELS)
-    values = labels_of(rows, file, label, path) if label else dict.fromkeys(names)
+    values: Mapping[str, int | None] = dict.fromkeys(names)
+    classes: tuple[str, ...] = ()
+    if label:
+        values, classes = labels_of(rows, file, label, path)
     items = []
     for row in sorted(rows, key=lambda row: row[file]):
         item = Item(row[file], (path.parent / row[file]).read_bytes, values[row[file]])
@@ -136,7 +140,7 @@ def _csv(path: Path) -> list[Item]:
                 raise ValueError(f"'{path}' lists the mask '{row['mask']}' that is not there")
             item = replace(item, mask=(path.parent / row["mask"]).read_bytes)
         items.append(replace(item, box=_box(row, item.name, path)))
-    return items
+    return items, classes
 
 
 def _box(row: dict[str, str], name: str, path: Path) -> tuple[float, float, float, float] | None:
@@ -154,22 +158,22 @@ def _box(row: dict[str, str], name: str, path: Path) -> tuple[float, float, floa
     return None
 
 
-def _labelled(items: list[Item], path: Path) -> list[Item]:
-    """The items with the labels of a CSV, which must name exactly these files."""
+def _labelled(items: list[Item], path: Path) -> tuple[list[Item], tuple[str, ...]]:
+    """The items with the labels of a CSV, which must name exactly these files; and its classes, if they have names."""
     if not path.is_file():
         raise ValueError(f"there are no labels at '{path}': wanted a CSV with the columns file and class_index")
     rows = table(path)
     file, label = column(rows, FILES), column(rows, LABELS)
     if file is None or label is None:
         raise ValueError(f"'{path}' has the columns {', '.join(rows[0])}: wanted file and class_index")
-    values = labels_of(rows, file, label, path)
+    values, classes = labels_of(rows, file, label, path)
     names = {item.name for item in items}
     missing, foreign = [item.name for item in items if item.name not in values], sorted(set(values) - names)
     if missing or foreign:
         parts = [f"{len(missing)} pictures have no label: {first_names(missing)}"] * bool(missing)
         parts += [f"{len(foreign)} labels have no picture: {first_names(foreign)}"] * bool(foreign)
         raise ValueError(f"'{path}' does not match the pictures: {'; '.join(parts)}")
-    return [replace(item, label=values[item.name]) for item in items]
+    return [replace(item, label=values[item.name]) for item in items], classes
 
 
 def _masked(items: list[Item], folder: Path) -> list[Item]:

@@ -24,19 +24,30 @@ def column(rows: Sequence[Row], names: Sequence[str]) -> str | None:
     return next((name for name in names if name in rows[0]), None)
 
 
-def labels_of(rows: Sequence[Row], file: str, label: str, path: Path) -> dict[str, int]:
-    """File -> class, whole numbers of 0 or more."""
+def labels_of(rows: Sequence[Row], file: str, label: str, path: Path) -> tuple[dict[str, int], tuple[str, ...]]:
+    """File -> class, and what classes are called if words came: their label is the place in the sorted list."""
     odd = [f"{row[file]} ({row[label] or 'empty'})" for row in rows if not row[label].isdecimal()]
-    if odd:
+    names = sorted({row[label] for row in rows}) if len(odd) == len(rows) else []
+    if odd and not all(map(_is_word, names or [""])):
         raise ValueError(
             f"'{path}', column {label}: {len(odd)} are no whole number of 0 or more: {first_names(odd)}. Wanted the "
-            "place of each picture's class among the model's outputs, 0 for the first"
+            "place of each picture's class among the model's outputs, 0 for the first, or the class's name everywhere"
         )
     found: dict[str, int] = {}
     for row in rows:
-        if found.setdefault(row[file], int(row[label])) != int(row[label]):
-            raise ValueError(f"'{path}' gives '{row[file]}' two labels, {found[row[file]]} and {row[label]}")
-    return found
+        value = names.index(row[label]) if names else int(row[label])
+        if found.setdefault(row[file], value) != value:
+            first = names[found[row[file]]] if names else found[row[file]]
+            raise ValueError(f"'{path}' gives '{row[file]}' two labels, {first} and {row[label]}")
+    return found, tuple(names)
+
+
+def _is_word(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return bool(value)
+    return False
 
 
 def first_names(names: Sequence[str], most: int = 3) -> str:
