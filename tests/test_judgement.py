@@ -191,7 +191,7 @@ def test_for_a_metric_where_lower_is_better_the_lower_is_better():
 def test_where_none_beats_the_controls_it_is_said():
     one, methods, beside = verdict({"a": 0.5, "b": 0.1})
     assert sentences([one], methods, beside) == [
-        "No method is better than the controls (random, edge and centre) on any of 1 metric of fidelity."
+        "No method is better than the controls (random, edge and centre) on the one metric of fidelity."
     ]
 
 

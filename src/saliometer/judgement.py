@@ -319,7 +319,8 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if not floors:
         return ["No control was run, so nothing can be said of which method to trust."]
     if not held[0].beaten:
-        said = [f"No method is better than the controls ({floors}) on any of {metrics}."]
+        which = f"any of {metrics}" if count > 1 else f"the one metric of {kinds}"
+        said = [f"No method is better than the controls ({floors}) on {which}."]
     else:
         names = listed([h.method for h in best], most=4)
         verb = "holds" if len(best) == 1 else "hold"

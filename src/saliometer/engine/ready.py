@@ -16,6 +16,7 @@ from saliometer.engine.memory import fitting, made
 from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
 from saliometer.engine.subjects import described, input_channels, load_model
 from saliometer.images import Preprocessing, read_images
+from saliometer.images.read import LISTED
 from saliometer.types import Model
 
 Scale = float | Sequence[float] | None
@@ -119,7 +120,9 @@ def source_given(
 
 
 def _short(place: Path | str) -> str:
-    path = Path(place)
+    path = Path(place).absolute()
+    if path.name == LISTED:
+        return path.parent.name
     return path.stem if path.suffix in (".csv", ".npz") else path.name or str(place)
 
 
