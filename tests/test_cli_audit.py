@@ -98,7 +98,7 @@ def test_json_is_json_alone_and_holds_what_the_rows_hold(place, run):
 
 def test_an_unreadable_picture_is_named_and_left_out(place, run):
     (warning,) = json.loads((place / "told.json").read_text())["warnings"][:1]
-    assert warning.startswith("1 images could not be read and were left out: empty.jpg (")
+    assert warning.startswith("1 image could not be read and was left out: empty.jpg (")
 
 
 def test_metrics_that_explain_again_are_left_out_for_maps_made_elsewhere(place, run):
@@ -130,7 +130,7 @@ def test_the_words_on_the_screen(place):
     text = " ".join(result.output.split())
     assert "4 images, 6 methods:" in text
     assert "passes, about" in text
-    assert "Warning: 1 images could not be read and were left out: empty.jpg" in text
+    assert "Warning: 1 image could not be read and was left out: empty.jpg" in text
     assert f"Report: {place / 'shown' / 'report.html'}" in text.replace("\n", "")
     assert "gradient" in text
     one = call("compare-definitions", place / "shown")

@@ -282,8 +282,8 @@ def test_odd_maps_are_counted_once_and_not_where_nothing_could_be_wrong():
 def test_problems_are_said_in_words():
     said = problems(odd_rows())
     assert len(said) == 4
-    assert "a returned NaN or infinity in 1 maps; they score 0. Wanted finite numbers" in said
-    assert "a returned a zero map for 1 images; they score 0" in said
+    assert "a returned NaN or infinity in 1 map; it scores 0. Wanted finite numbers" in said
+    assert "a returned a zero map for 1 image; it scores 0" in said
     assert problems(rows({"b": {FR7: [0.5, 0.5]}})) == []
 
 

@@ -42,7 +42,9 @@ def announce(expected: "Estimate", source: "Source", methods: int) -> str:
     """What is about to happen, before it does."""
     left = f"{expected.images} of " if expected.images < len(source) else ""
     when = duration(expected.seconds)
-    return f"{left}{len(source)} images, {methods} methods: {expected.passes:,} passes, about {when} on this machine."
+    images = f"{left}{len(source)} image{'s' * (len(source) > 1)}"
+    names = f"{methods} method{'s' * (methods > 1)}"
+    return f"{images}, {names}: {expected.passes:,} passes, about {when} on this machine."
 
 
 def show(outcome: "Judged", page: Path | None) -> None:

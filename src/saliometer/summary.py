@@ -313,10 +313,12 @@ def problems(rows: pa.Table) -> list[str]:
     for method, counts in oddities(rows).items():
         for word, count in counts.items():
             if word == "nan map":
-                said.append(f"{method} returned NaN or infinity in {count} maps; they score 0. Wanted finite numbers")
+                many = f"{count} maps; they score" if count > 1 else "1 map; it scores"
+                said.append(f"{method} returned NaN or infinity in {many} 0. Wanted finite numbers")
             elif word == "random":
                 said.append(f"{method} gives other maps when called again: its scores are one draw. Let it take `seed`")
             else:
-                verb = "score 0" if word == "zero map" else "score what chance gives"
-                said.append(f"{method} returned a {word} for {count} images; they {verb}")
+                what = "0" if word == "zero map" else "what chance gives"
+                many = f"{count} images; they score" if count > 1 else "1 image; it scores"
+                said.append(f"{method} returned a {word} for {many} {what}")
     return said

@@ -70,7 +70,12 @@ class Judged:
         if skipped:
             named = "; ".join(f"{name} ({why})" for name, why in list(skipped.items())[:NAMED])
             more = f"; and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
-            said.append(f"{len(skipped)} images could not be read and were left out: {named}{more}")
+            many = (
+                f"{len(skipped)} images could not be read and were"
+                if len(skipped) > 1
+                else "1 image could not be read and was"
+            )
+            said.append(f"{many} left out: {named}{more}")
         said += self._undefined()
         reasons: dict[str, list[str]] = {}
         for one in self.coses:
