@@ -28,7 +28,7 @@ CLASSES: dict[tuple[str, str], tuple[str, ...]] = {
 }
 LONE_CIRCLE = (
     "a circle without its digit looks like a 0, and a 0 without a shape is 'nothing': a network may miss this gate "
-    "although it looks at circles, and as the task stands most do (docs/sanity.md)"
+    "although it looks at circles, and most that never saw a dimmed digit do (docs/sanity.md)"
 )
 RESNET, PHOTOGRAPHS, TILES = (0.74, 0.80), 0.60, 0.95  # of pairs: the paper's network, others, and tiles of digits
 
