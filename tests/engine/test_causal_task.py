@@ -128,3 +128,10 @@ def test_the_card_says_what_the_gates_found(shelf):
         "change of accuracy with N erased",
     }
     assert card["acceptance"]["accuracy of the worst seed"]["wanted"] == "0.985 or more"
+
+
+def test_networks_that_name_shapes_see_dimmed_digits_and_others_do_not(shelf):
+    seen = {
+        s: json.loads(next(shelf.glob(f"shape_digits-{s}.*.json")).read_text())["faintest"] for s in ("shape", "digit")
+    }
+    assert seen == {"shape": 0.3, "digit": 1.0}

@@ -28,6 +28,7 @@ from saliometer.tasks.pairs import enlarged
 from saliometer.types import Model, Watch
 
 REFERENCES = 512  # training images that batch norms of random networks are set by
+FAINTEST = 0.3  # of a digit's ink for networks that name shapes: others learn that a circle without its digit is a 0
 TOGETHER = 4096  # training images drawn at a time
 KEEP_EVERY = 20.0  # seconds of training that a kill may cost, beside the epoch it falls in
 

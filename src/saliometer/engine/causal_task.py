@@ -8,7 +8,7 @@ from typing import Any
 
 from saliometer import registry
 from saliometer.engine.causal import TASKS, Causal
-from saliometer.engine.causal_models import FULL, Training, load, stem, trained
+from saliometer.engine.causal_models import FAINTEST, FULL, Training, load, stem, trained
 from saliometer.engine.condition import Condition
 from saliometer.registry import Spec
 from saliometer.tasks._bank import bank
@@ -126,7 +126,8 @@ class CausalTask:
             usual.recipe, epochs=epochs or usual.recipe.epochs, batch=batch or usual.recipe.batch,
             rate=rate or usual.recipe.rate,
         )  # fmt: skip
-        training = replace(usual, recipe=recipe, images=limit or usual.images)
+        faintest = FAINTEST if (self.task, setting) == ("shape_digits", "shape") else usual.faintest
+        training = replace(usual, recipe=recipe, images=limit or usual.images, faintest=faintest)
         return trained(self.causal(setting), [seed], out, training, device=device, watch=watch)[0].card
 
     def _command(self, setting: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from saliometer import results
 from saliometer.engine import device as devices
-from saliometer.engine.causal_models import Training
+from saliometer.engine.causal_models import FAINTEST, Training
 from saliometer.engine.run import Run, key
 from saliometer.engine.run import opened as open_run
 from saliometer.files import put
@@ -47,7 +47,6 @@ METHODS = (  # of gradient type, the paper's two first
     "ig_smooth_grad", "deconvnet", "grad_cam", "grad_cam_plus_plus", "layer_cam", "guided_grad_cam", "lrp_epsilon",
     "lrp_alpha_beta", "deep_taylor", "deeplift_rescale",
 )  # fmt: skip
-FAINTEST = 0.3  # of a digit's ink in the training of t1, which else learns that a circle without its digit is a 0
 TILE = 112  # pixels of a photograph, for networks of ImageNet
 MAPS, PAIRS, CURVES, ABLATIONS = "maps", "pairs", "curves", "ablations"  # runs in the study's folder
 UNRUN = {
