@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saliometer.maps import DEFINITIONS, RENDERINGS, blurred, checked, collapsed, complaints, dead, staged, top
+from saliometer.maps import DEFINITIONS, RENDERINGS, blurred, checked, collapsed, complaints, dead, ranks, staged, top
 from saliometer.seeds import forks
 
 IMAGES = torch.zeros(4, 3, 8, 8)
@@ -307,3 +307,15 @@ TWO = torch.tensor([[[[-4.0, 1.0]], [[0.0, 2.0]]]])
 )
 def test_what_each_stage_makes_of_an_attribution(reads, normalisation, wanted):
     assert staged(TWO, reads, normalisation).flatten().tolist() == pytest.approx(wanted)
+
+
+def test_ranks_of_maps_without_ties_are_their_order_beside_maps_with_ties_or_not():
+    maps = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(0))
+    seeds = torch.arange(3)
+    alone = ranks(maps, seeds)
+    assert torch.equal(maps.flatten(1).gather(1, alone.flatten(1).argsort(1)), maps.flatten(1).sort(1).values.flip(1))
+    tied = maps.clone()
+    tied[2, :, :2] = 0.5
+    beside = ranks(tied, seeds)
+    assert torch.equal(beside[:2], alone[:2])
+    assert not torch.equal(beside[2], ranks(tied, seeds + 1)[2])  # its ties fall by lot

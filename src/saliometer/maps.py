@@ -129,13 +129,20 @@ def ranks(maps: Tensor, seeds: Tensor, *, ties: str = "seed", draw: int = 0) -> 
     """(N, H, W) int64: 0 for the highest pixel. Equal ones fall by lot, or as RISE has it, by descending place."""
     one_of("ties", ties, TIES)
     flat = maps.flatten(1)
-    if ties == "rise":
-        order = flat.sort(dim=1, stable=True).indices.flip(1)
-    else:
+    order = flat.sort(dim=1, stable=True).indices.flip(1) if ties == "rise" else _falling(flat)
+    if order is None:
         lots = uniform(seeds, f"ties {draw}" if draw else "ties", flat.shape[1]).argsort(1)
         order = lots.gather(1, flat.gather(1, lots).sort(dim=1, descending=True, stable=True).indices)
     places = torch.arange(flat.shape[1], device=flat.device).expand_as(order)
     return torch.empty_like(order).scatter_(1, order, places).view_as(maps)
+
+
+def _falling(flat: Tensor) -> Tensor | None:
+    """The one order of values that all differ; None where some do not, or where to look would keep a GPU waiting."""
+    if flat.device.type != "cpu":
+        return None
+    values, order = flat.sort(dim=1, descending=True)
+    return None if bool((values[:, 1:] == values[:, :-1]).any()) else order
 
 
 # How the authors of SMERF read a map: rendered as a picture, read back as darkness or brightness, then blurred.
