@@ -111,7 +111,7 @@ SCALES = {
     "cpu": Scale(
         _digit_sizes(
             10, 20, 300, 60, 10_000, "digit_cnn(init=pytorch,width=0.5)", 20_000, (1000, 1e-3),
-            {"t": 6, "half": 1, "t1": 12, "t2": 48, "labels": 60}, 64, 2e-3,
+            {"t": 6, "half": 1, "t1": 24, "t2": 48, "labels": 60}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 200, 40, 1000, Training("digit_cnn(init=pytorch,width=0.5)", 10_000, Recipe(4, 64, 2e-3))),
         _pair_sizes(5, 20, 40, 20, 1000, Training("efficientnet_lite0", 2400, Recipe(3, 32, 3e-4))),
@@ -128,7 +128,7 @@ SCALES = {
     "quick": Scale(
         _digit_sizes(
             10, 20, 1000, 200, 10_000, "digit_cnn(init=pytorch)", 20_000, (2000, 1e-3),
-            {"t": 10, "half": 3, "t1": 12, "t2": 48, "labels": 100}, 64, 2e-3,
+            {"t": 10, "half": 3, "t1": 24, "t2": 48, "labels": 100}, 64, 2e-3,
         ),
         _pair_sizes(5, 20, 500, 100, 2000, Training("digit_cnn(init=pytorch)", 20_000, Recipe(8, 64, 2e-3))),
         _pair_sizes(5, 20, 200, 40, 1000, Training("efficientnet_lite0", 8_000, Recipe(3, 128, 3e-4))),
