@@ -17,6 +17,7 @@ from saliometer.report.figures.yona_curves import yona_curves
 from saliometer.report.figures.yona_energy import yona_energy
 from saliometer.report.figures.yona_gates import yona_gates
 from saliometer.report.figures.yona_similarity import yona_similarity
+from saliometer.studies._yona_tables import curves
 from yona_toys import CONTROLS, LAYERS, METHODS, evidence, pictures, study
 
 NAMES = [label.partition("(")[0] for label in METHODS]
@@ -116,6 +117,25 @@ def test_curves_begin_at_one_and_follow_the_rows():
             float(e.curve("t", "gradient", "top_down")[layer].mean())
         )
     assert ", ".join(LAYERS) in chart.option["xAxis"]["name"]
+
+
+def test_states_in_which_a_method_marks_nothing_are_left_out_of_its_curve():
+    """Deep Taylor on a network with one layer drawn anew may give zeros for every image: like nothing, NaN."""
+
+    def unknown(key, value):
+        _, model, method, metric, *_, condition = key
+        first, second = (condition == f"top_down(layer={LAYERS[k]},stage={k + 1})" for k in (0, 1))
+        lost = first or (second and model == "t(seed=0)")
+        return float("nan") if method == "gradient" and metric == "spearman_abs" and lost else value
+
+    e = evidence(unknown)
+    chart = yona_curves(study(e)).charts[0]
+    points = {row["at"]: row["value"] for row in chart.rows if row["name"] == "gradient"}
+    assert 1.0 not in points
+    assert points[2.0] == pytest.approx(np.nanmean(e.curve("t", "gradient", "top_down")[LAYERS[1]]))
+    (line,) = (line for line in curves(e, "t", "top_down", "spearman_abs").splitlines() if "| gradient" in line)
+    assert line.split("|")[2].strip() == "-"
+    assert line.split("|")[3].strip() == f"{points[2.0]:.3f}"
 
 
 def test_the_classical_tests_stand_beside_e_for_noise_and_edges_too():

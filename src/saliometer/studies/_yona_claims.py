@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from saliometer.studies._claims import Claim, Finding, MissingError
-from saliometer.studies._yona_evidence import BOTH, VBP, Evidence, Floats, over_seeds
+from saliometer.studies._yona_evidence import BOTH, VBP, Evidence, Floats, mean_known, over_seeds
 from saliometer.summary import Estimate
 
 CLOSE = 0.05  # of a focus: "about 0.5"
@@ -223,7 +223,8 @@ def _difference_is_weak(e: Evidence) -> Finding:
 def _noise_wins_the_classical_test(e: Evidence) -> Finding:
     named, said = {}, []
     for measure in ("spearman_abs", "ssim"):
-        last = {m: abs(_last(e, m, measure)) for m in (*e.methods, NOISE) if _has_curve(e, m, measure)}
+        every = {m: abs(_last(e, m, measure)) for m in (*e.methods, NOISE) if _has_curve(e, m, measure)}
+        last = {m: value for m, value in every.items() if not np.isnan(value)}
         if NOISE not in last or len(last) < 2:
             raise MissingError(f"the classical curves of noise and of methods were not run by {measure}")
         others = {m: value for m, value in last.items() if m != NOISE}
@@ -243,7 +244,7 @@ def _noise_wins_the_classical_test(e: Evidence) -> Finding:
 
 
 def _last(e: Evidence, method: str, measure: str) -> float:
-    return float(list(e.curve("t", method, "top_down", measure).values())[-1].mean())
+    return mean_known(list(e.curve("t", method, "top_down", measure).values())[-1])
 
 
 def _has_curve(e: Evidence, method: str, measure: str) -> bool:

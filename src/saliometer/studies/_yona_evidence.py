@@ -273,6 +273,12 @@ class Evidence:
         return {where: dict(sorted(stages.items())) for where, stages in found.items()}
 
 
+def mean_known(values: Floats) -> float:
+    """Over seeds that have a value; NaN where none has: maps of zeros are like nothing."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
 def over_seeds(values: Floats) -> Estimate:
     """The mean of one value per seed with its interval."""
     return t_interval(torch.from_numpy(np.ascontiguousarray(values)))

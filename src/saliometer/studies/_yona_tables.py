@@ -10,7 +10,7 @@ from torch import from_numpy
 
 from saliometer.sanity.uncertainty import MARGINS, equivalent
 from saliometer.studies._claims import MissingError
-from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats, over_seeds
+from saliometer.studies._yona_evidence import CAUSAL, OTHER, PRIMARY, Evidence, Floats, mean_known, over_seeds
 from saliometer.studies._yona_headline import CAUSAL_RULE, RULE, checked, sentences
 from saliometer.summary import Estimate
 
@@ -23,11 +23,13 @@ DASH = "-"
 def cell(find: Callable[..., float | Floats], *of: Any, **which: str) -> str:
     """A number, the mean of several, or a dash where the run holds none."""
     try:
-        found = np.atleast_1d(find(*of, **which))
+        return _mean(np.atleast_1d(find(*of, **which)))
     except MissingError:
         return DASH
-    known = found[~np.isnan(found)]
-    return f"{known.mean():.3f}" if len(known) else DASH
+
+
+def _mean(values: Floats) -> str:
+    return DASH if isnan(mean := mean_known(values)) else f"{mean:.3f}"
 
 
 def ranged(find: Callable[..., Estimate], *of: Any, **which: str) -> str:
@@ -147,10 +149,7 @@ def curves(e: Evidence, task: str, order: str, measure: str) -> str:
     if not found:
         return ""
     layers = list(next(iter(found.values())))
-    lines = [
-        [m, *(f"{curve[layer].mean():.3f}" if layer in curve else DASH for layer in layers)]
-        for m, curve in found.items()
-    ]
+    lines = [[m, *(_mean(curve[layer]) if layer in curve else DASH for layer in layers)] for m, curve in found.items()]
     return table(["method", *layers], lines)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from saliometer.report.figures import Chart, _lines
 from saliometer.studies._claims import MissingError
+from saliometer.studies._yona_evidence import mean_known
 from saliometer.studies._yona_tables import MEASURES
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def curve(e: "Evidence", task: str, order: str, measure: str = "spearman_abs") -
             found = e.curve(task, method, order, measure)
             layers = layers or list(found)
             start = {} if order == "independent" else {0.0: 1.0}
-            points = start | {float(place): float(values.mean()) for place, values in enumerate(found.values(), 1)}
-            lines.append(_lines.Line(method, points))
+            means = {float(place): mean_known(values) for place, values in enumerate(found.values(), 1)}
+            lines.append(_lines.Line(method, start | {place: mean for place, mean in means.items() if mean == mean}))
     if not lines:
         return None
     title = f"{task}, {WORDS[order]}: {MEASURES[measure]}"
