@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from saliometer.engine import shipped, train
+from saliometer.engine.condition import Condition
 from saliometer.tasks.textbox import SETTINGS, reasonings
 
 
@@ -75,6 +76,20 @@ def test_a_card_says_what_was_trained_and_vouches_for_the_weights(tmp_path):
     assert (
         train.examine(model.net, "complex-cr1", labelling="authors", sampler="authors")["accuracy"] == kept["accuracy"]
     )
+
+
+@pytest.mark.usefixtures("small")
+def test_batch_norms_end_with_the_statistics_of_the_last_weights(tmp_path):
+    """AlexNet's lag a hundred steps behind: it knew letters and called every one of them an A."""
+    condition = Condition(arch="alexnet(width=0.05)")
+    card = train.train("simple-nr", tmp_path, condition=condition, **TINY)
+    assert card["norms"] == "statistics of 40 training images, taken after training"
+    net = shipped.load("simple-nr", tmp_path, condition.stem("simple-nr", 0)).net
+    scene, _ = train.training_set("simple-nr", 0, condition, "paper", "disjoint", 40, "cpu")
+    seen = net.conv1(net.pad(scene[slice(0, 40)].images()))
+    torch.testing.assert_close(net.norm1.running_mean, seen.mean((0, 2, 3)), rtol=0.01, atol=1e-3)  # kept in float16
+    torch.testing.assert_close(net.norm1.running_var, seen.var((0, 2, 3)), rtol=0.01, atol=1e-3)
+    assert "norms" not in train.train("simple-nr", tmp_path / "plain", **TINY)
 
 
 @pytest.mark.parametrize("param", ["setting", "loss", "labelling", "sampler"])
