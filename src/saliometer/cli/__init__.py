@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from saliometer import __version__
+from saliometer.cli._allocator import keep_memory
 from saliometer.cli.audit import audit
 from saliometer.cli.bench import bench
 from saliometer.cli.explain import explain
@@ -57,6 +58,7 @@ app.command()(rows)
 
 def main() -> None:
     """The entry point of the `saliometer` command; whoever reads its output may stop early, `| head`."""
+    keep_memory()
     try:
         app()
     except SystemExit as stop:
