@@ -190,7 +190,8 @@ def check_labels(
     if source.labels is None or source.pictures is None or int(source.labels.max()) >= len(held):
         return _in_range(source, classes, facts)
     folders, said = held, ""
-    found = {folder: _places(names).get(_plain(folder), []) for folder in folders}
+    known = _places(names)
+    found = {folder: known.get(_plain(folder), []) for folder in folders}
     if all(len(places) == 1 for places in found.values()):
         numbers = torch.tensor([places[0] for places in found.values()])
         named = replace(source.pictures, classes=tuple(names))

@@ -34,8 +34,9 @@ def labels_of(rows: Sequence[Row], file: str, label: str, path: Path) -> tuple[d
             "place of each picture's class among the model's outputs, 0 for the first, or the class's name everywhere"
         )
     found: dict[str, int] = {}
+    places = {name: place for place, name in enumerate(names)}
     for row in rows:
-        value = names.index(row[label]) if names else int(row[label])
+        value = places[row[label]] if names else int(row[label])
         if found.setdefault(row[file], value) != value:
             first = names[found[row[file]]] if names else found[row[file]]
             raise ValueError(f"'{path}' gives '{row[file]}' two labels, {first} and {row[label]}")
