@@ -186,10 +186,9 @@ def check_labels(
     Folders and words of a CSV are classes by their names, where the model's `names` are known and all are among them;
     else by their place, if there are as many as the model has classes.
     """
-    held = source.pictures.classes if source.pictures else ()
-    if source.labels is None or source.pictures is None or int(source.labels.max()) >= len(held):
+    folders, said = source.pictures.classes if source.pictures else (), ""
+    if source.labels is None or source.pictures is None or int(source.labels.max()) >= len(folders):
         return _in_range(source, classes, facts)
-    folders, said = held, ""
     known = _places(names)
     found = {folder: known.get(_plain(folder), []) for folder in folders}
     if all(len(places) == 1 for places in found.values()):
