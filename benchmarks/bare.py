@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saliometer.engine.device import exact
 
+LARGE = 1 << 16  # values of an image from which on a CPU is fastest with few at once, and memory short for many
 LONGEST = 0.2  # seconds that bare passes of one kind go on beside a run
 
 
@@ -83,7 +84,8 @@ class Pass:
 def fastest(net: nn.Module, one: Tensor, kind: Kind, sizes: tuple[int, ...] = (), rounds: int = 4) -> Pass:
     """At the best batch size and memory format; all are tried in turn, for a slow moment must not decide."""
     cpu = one.device.type == "cpu"
-    sizes, tuned = sizes or ((16, 32, 64, 128) if cpu else (32, 64, 128, 256)), (False,) if cpu else (False, True)
+    usual = (32, 64, 128, 256) if not cpu else (16, 32, 64, 128) if one.numel() < LARGE else (4, 8, 16)
+    sizes, tuned = sizes or usual, (False,) if cpu else (False, True)
     tried = []
     for layout in (torch.channels_last, torch.contiguous_format):
         laid = copy.deepcopy(net).to(memory_format=layout)  # type: ignore[call-overload]

@@ -31,11 +31,13 @@ import bare
 import metric_peers
 from methods import Setting, precision, setting, write
 from saliometer import explain
+from saliometer.cli._allocator import keep_memory
 from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
 from saliometer.engine.asked import METRICS, UNIT, UNIT_CUDA, methods_asked
 from saliometer.engine.battery import Measure, Shelf, measured
 from saliometer.engine.bench import ALIGN
+from saliometer.engine.forward import forward_of
 from saliometer.engine.ready import batch_size_for
 from saliometer.engine.resolve import one_method
 from saliometer.engine.score import Failure, attributions
@@ -109,6 +111,11 @@ class Bench:
     room: int
 
     @cached_property
+    def forward(self) -> Callable[[Tensor], Tensor]:
+        """As an audit's passes run; found once for all of them."""
+        return forward_of(self.model, self.given.images[:1])
+
+    @cached_property
     def forth(self) -> bare.Pass:
         return bare.fastest(self.given.net, self.given.images[:1], bare.forth)
 
@@ -120,7 +127,9 @@ class Bench:
     def second(self) -> bare.Pass:
         """A slope of a squared slope, where ReLUs are softplus."""
         net = _smooth(copy.deepcopy(self.given.net))
-        return bare.fastest(net, self.given.images[:1], bare.slope_of_slope, (8, 16, UNIT))
+        one = self.given.images[:1]
+        sizes = (4, 8) if self.device.type == "cpu" and one.numel() > bare.LARGE else (8, 16, UNIT)
+        return bare.fastest(net, one, bare.slope_of_slope, sizes)
 
     def floor(self, forward: float, both: float, second: float) -> bare.Floor:
         """A forward pass stands for work that needs none."""
@@ -146,7 +155,6 @@ def bench(name: str, device: torch.device, few: int) -> Bench:
     count, _, height, width = given.images.shape
     masks = torch.zeros(count, height, width, dtype=torch.bool, device=device)
     masks[:, height // 4 : height // 2, width // 3 : 2 * width // 3] = True
-    given.net.to(memory_format=devices.memory_format(device))  # type: ignore[call-overload]
     model = Model(given.name, given.net, given.cam, "", middle_layer=given.middle)
     maps = {
         "gradient": explain(model, given.images, "gradient", given.targets, channels=True),
@@ -161,24 +169,25 @@ class Counted(Answers):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.forward, self.both, self.second = 0, 0, 0
+        self.counts = {"forward": 0, "both": 0, "second": 0}
 
     def __call__(self, questions: Mapping[str, Question], targets: Tensor) -> dict[str, Any]:
         before = self.passes
         found = super().__call__(questions, targets)
         (question,) = questions.values()
         if isinstance(question, Scores | Logits):
-            self.forward += self.passes - before
+            self.counts["forward"] += self.passes - before
         elif isinstance(question, Walk) and question.passes == 2:
-            self.second += (self.passes - before) // 2
+            self.counts["second"] += (self.passes - before) // 2
         else:
-            self.both += self.passes - before
+            self.counts["both"] += self.passes - before
         return found
 
 
 def run(case: Case, made: Bench, kind: str, samples: Samples) -> Counted:
     """The metric once, on a shelf with no answers."""
-    answers = Counted(made.model, made.device, made.room, align=min(ALIGN, made.room))
+    align = min(ALIGN, made.room)
+    answers = Counted(made.model, made.device, made.room, align=align, forward=made.forward)
     maps = made.maps[kind][: len(samples)]
     ((_, found, _),) = measured([case.measure], METHOD, maps, samples, Shelf(answers))
     if isinstance(found, Failure):
@@ -191,7 +200,7 @@ def row(case: Case, made: Bench, with_peers: bool) -> dict[str, Any]:
     count = case.images or made.few
     fewer, samples = min(count, case.others), made.part(count)
     answers = run(case, made, "gradient", samples)
-    passes = {kind: getattr(answers, kind) / count for kind in ("forward", "both", "second")}
+    passes = {kind: each / count for kind, each in answers.counts.items()}
     floor = made.floor(**passes)
     kinds = ("gradient", "smooth") if case.smooth else ("gradient",)
     return {
@@ -323,6 +332,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
+    keep_memory()  # as the command does
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     device, devices.TF32 = devices.find(arguments.device), arguments.tf32

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from saliometer import explain, fused, seeds
+from saliometer.graph import lean
+from saliometer.graph.lean import finished
 from saliometer.methods._extremal import brush
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
@@ -36,6 +38,7 @@ def both_ways(kernels, monkeypatch, find):
     """What PyTorch's operations give, and our kernels."""
     found = [find()]
     monkeypatch.setattr(fused, "kernels", lambda *values: kernels)
+    monkeypatch.setattr(lean, "kernels", lambda *values: kernels)
     return [*found, find()]
 
 
@@ -57,6 +60,22 @@ def test_quotients_and_their_books(kernels, monkeypatch, shape, settings):
     assert totals.keys() >= wanted.keys()
     for part, amount in wanted.items():
         torch.testing.assert_close(totals[part], amount, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.0, torch.inf), (-torch.inf, torch.inf)])
+def test_what_follows_a_convolution(kernels, monkeypatch, shape, layout, adds, low, high):
+    made = drawn(*shape).masked_fill(drawn(*shape, seed=5) > 2, torch.nan).contiguous(memory_format=layout)
+    added = drawn(*shape, seed=1).contiguous(memory_format=layout) if adds else None
+    scale, shift = drawn(shape[1], seed=2), drawn(shape[1], seed=3)
+
+    def find():
+        return finished(made.clone(), scale, shift, added, low, high)
+
+    plain, fused = both_ways(kernels, monkeypatch, find)
+    torch.testing.assert_close(fused, plain, equal_nan=True, **CLOSE)
 
 
 def test_no_bias_is_none(kernels):

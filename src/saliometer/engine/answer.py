@@ -32,6 +32,7 @@ class Answers:
         *,
         align: int = 1,
         classes: int = 0,
+        forward: Callable[[Tensor], Tensor] | None = None,
         watch: Callable[[int], None] = lambda images: None,
     ) -> None:
         self.model, self.device = model, device
@@ -40,6 +41,7 @@ class Answers:
         self.size = size + -size % align
         self.layout = memory_format(device, model.net)
         self.columns = classes  # of the logits, where that is known
+        self.forward = forward or model.logits  # passes without gradients, all of one kind so that they round alike
         self.watch = watch  # told how many images have just gone through
         self.passes = 0  # images that went through the network so far
         self.asked = 0  # images that all questions so far amount to, each counted once
@@ -130,7 +132,7 @@ class Answers:
     def _logits(self, question: Logits, count: int) -> Tensor:
         def run(images: Tensor, _: slice) -> tuple[Tensor]:
             with torch.no_grad():
-                return (self._checked(self.model.logits(images), len(images)),)
+                return (self._checked(self.forward(images), len(images)),)
 
         return torch.cat(
             [self._in_parts(run, rows)[0].unflatten(0, (len(ks), -1)) for ks, rows in self._packs(question, count)]
@@ -203,7 +205,7 @@ class Answers:
     def _tail(self, question: Scores | Gradients) -> tuple[Callable[[Tensor, slice], Tensor], int]:
         """From rows of variants to logits: the whole network, or what is behind their layer; and how light a row is."""
         if question.at is None:
-            return lambda images, _: self.model.logits(images), 1
+            return lambda images, _: (self.model.logits if torch.is_grad_enabled() else self.forward)(images), 1
         if self._behind is None or self._behind.at is not question.at:
             self._check_layer(question.at.layer)
             self._behind = Tail(self.model, question.at)
@@ -216,7 +218,7 @@ class Answers:
                 return logits, heard[self._passed(question.layer, heard)]
 
         logits, outputs = self._in_parts(run, question.images)
-        self._known = question.images, logits
+        self._remember(question.images, logits)
         return outputs
 
     def _walk(self, question: Walk) -> Tensor:
@@ -287,8 +289,13 @@ class Answers:
             return (logits.detach(), *itertools.chain.from_iterable(pairs.values()))
 
         logits, *found = self._in_parts(run, images)
-        self._known = images, logits
+        self._remember(images, logits)
         return dict(zip(names, zip(found[::2], found[1::2], strict=True), strict=True))
+
+    def _remember(self, images: Tensor, logits: Tensor) -> None:
+        """What the network itself gave, unless forward passes round in another way."""
+        if self.forward == self.model.logits:
+            self._known = images, logits
 
     def _in_parts(
         self, run: Callable[[Tensor, slice], tuple[Tensor, ...]], images: Tensor, lightness: int = 1

@@ -37,6 +37,7 @@ from saliometer.engine.compared import Comparison, Rows
 from saliometer.engine.cose import Paired
 from saliometer.engine.cose import check as check_pairs
 from saliometer.engine.estimate import Estimate, estimate, try_parameters
+from saliometer.engine.forward import forward_of
 from saliometer.engine.judged import Judged
 from saliometer.engine.mprt import Randomised
 from saliometer.engine.mprt import check as check_randomised
@@ -138,7 +139,8 @@ def audit(
     trial = replace(first, batch=replace(first.batch, references=first.batch.images))
     try_parameters(measures, ready, trial, int(facts["classes"]))
     room = batch_size or batch_size_for(ready, first.batch.images[:1], place, memory)
-    answers = Answers(ready, place, room, align=min(ALIGN, room))
+    forward = forward_of(ready, first.batch.images[:1])
+    answers = Answers(ready, place, room, align=min(ALIGN, room), forward=forward)
     compared: list[Comparison] = []
     if of_pairs:
         check_pairs(of_pairs, target, source.labels is not None, first.batch.images.shape)

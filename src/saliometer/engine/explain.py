@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from saliometer.engine.answer import Answers
 from saliometer.engine.checked import oddities, shown
 from saliometer.engine.compiled import as_written, inner
+from saliometer.engine.estimate import cost
+from saliometer.engine.forward import WORTH, forward_of
 from saliometer.engine.known import Known
 from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
@@ -145,7 +147,9 @@ def _explained(
         elif len(passes) == 2:
             check()
 
-    answers = Answers(model, images.device, size, classes=classes, watch=watch)
+    many = chosen.entry.facts.hides and cost(chosen) * len(images) >= WORTH
+    forward = forward_of(model, images[:1], known) if many else None
+    answers = Answers(model, images.device, size, classes=classes, forward=forward, watch=watch)
     if targets is None:
         targets = answers.predicted(images)
     targets = targets.clamp(0, classes - 1)  # those beyond are refused, but a GPU must not see them

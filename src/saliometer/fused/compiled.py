@@ -91,6 +91,17 @@ def guided(signal: Tensor, before: Tensor) -> Tensor:
     return found
 
 
+def finished(made: Tensor, scale: Tensor, shift: Tensor, added: Tensor | None, low: float, high: float) -> Tensor:
+    """Channels scaled and shifted, added to, and clamped, in their own memory: plain or channels last."""
+    last = made.is_contiguous(memory_format=torch.channels_last)
+    channels, places = made.shape[1], 1 if last else made.shape[2] * made.shape[3]
+    _finished[(triton.cdiv(made.numel(), TILE),)](
+        made, scale, shift, made if added is None else added, made.numel(), channels, places, low, high,
+        adds=added is not None, tile=TILE,
+    )  # fmt: skip
+    return made
+
+
 def painted(
     grids: Tensor, taps: Tensor, kernel: Tensor, handicap: Tensor, reach: int, coldness: float, beyond: float
 ) -> tuple[Tensor, Tensor]:
@@ -276,6 +287,20 @@ def _guided(signal, before, found, count, tile: tl.constexpr):
     inside = place < count
     sent = tl.maximum(tl.load(signal + place, mask=inside, other=0.0), 0.0)
     tl.store(found + place, tl.where(tl.load(before + place, mask=inside, other=0.0) > 0, sent, 0.0), mask=inside)
+
+
+@triton.jit
+def _finished(made, scale, shift, added, count, channels, places, low, high, adds: tl.constexpr, tile: tl.constexpr):
+    first = tl.program_id(0).to(tl.int64) * tile
+    place = first + tl.arange(0, tile)
+    inside = place < count
+    channel = (((first % (channels * places)).to(tl.int32) + tl.arange(0, tile)) // places) % channels
+    value = tl.load(made + place, mask=inside, other=0.0)
+    value = value * tl.load(scale + channel, mask=inside, other=0.0) + tl.load(shift + channel, mask=inside, other=0.0)
+    if adds:
+        value += tl.load(added + place, mask=inside, other=0.0)
+    value = tl.where(value < low, low, value)  # NaN stays
+    tl.store(made + place, tl.where(value > high, high, value), mask=inside)
 
 
 @triton.jit

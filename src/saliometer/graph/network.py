@@ -232,12 +232,12 @@ class Network:
         graph.facts["nonlinear"] = nonlinear(graph, images)
         held = *self.net.parameters(), *self.net.buffers()  # while they live, ids are their own
         graph.facts["state"] = state, held
-        graph.facts["live"] = _is_live(graph, held)
+        graph.facts["live"] = is_live(graph, held)
         graph.facts["renewed"] = False
         return graph
 
 
-def _is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
+def is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
     """Whether every constant is the network's own memory, so that weights written to are seen by the graph."""
     if graph.facts["numbers"]:
         return False

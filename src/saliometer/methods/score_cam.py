@@ -11,7 +11,7 @@ from saliometer.types import Asking, Batch, Model, Scores
 WEIGHTS = {"softmax_logits": "logit", "probability": "probability"}  # the article's and the authors' code's
 
 
-@method(passes=256, rendering="raw")
+@method(hides=True, passes=256, rendering="raw")
 def score_cam(
     model: Model, batch: Batch, *, layer: str = "", weights: str = "softmax_logits", fill: str = "zero",
     relu: str = "before",
