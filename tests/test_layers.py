@@ -19,7 +19,7 @@ ENGINE = {*CORE, *FAMILIES, "images", "photos", "results", "engine"}
 KNOWS = {  # a part -> the parts of saliometer that it may import, besides itself
     "fused": set(),
     "seeds": {"fused"},
-    "graph": set(),
+    "graph": {"fused"},
     "types": {"graph", "registry"},
     "registry": set(),
     "files": set(),

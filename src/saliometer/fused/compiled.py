@@ -289,7 +289,7 @@ def _guided(signal, before, found, count, tile: tl.constexpr):
     tl.store(found + place, tl.where(tl.load(before + place, mask=inside, other=0.0) > 0, sent, 0.0), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["scale", "shift", "count", "channels", "places"])  # else there are dozens of it
 def _finished(made, scale, shift, added, count, channels, places, low, high, adds: tl.constexpr, tile: tl.constexpr):
     first = tl.program_id(0).to(tl.int64) * tile
     place = first + tl.arange(0, tile)
