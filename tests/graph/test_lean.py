@@ -75,6 +75,17 @@ def test_either_layout_gives_the_same(layout):
         close(lean(images), net(images))
 
 
+def test_few_sizes_go_through_with_channels_last(monkeypatch):
+    net = stirred(torchvision_net("mobilenet_v2"))
+    lean, seen = lean_of(net, 32), []
+    plan = lean._plan
+    monkeypatch.setattr(lean, "_plan", lambda count: seen.append(count) or plan(count))
+    with torch.no_grad():
+        for count in (1, 15, 17, 128, 129):
+            close(lean(pictures(count, 32)), net(pictures(count, 32)))
+    assert seen == [1, 15, 32, 128, 192]  # a few images may be all that memory holds
+
+
 def pooled(net: nn.Module, values: Tensor) -> Tensor:
     return net.head(values.mean((2, 3)))
 

@@ -21,7 +21,8 @@ from saliometer.graph.network import AGREE, is_live
 
 SIZES = 2, 3  # of the batches that it is captured with: numbers that differ grow with the batch
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is the faster layout
-PLANS = 8  # batch sizes that are kept ready
+PLANS = 16  # batch sizes that are kept ready
+FEW, SEVERAL, MANY = 16, 128, 64  # with channels last batches are multiples of 16, from 128 images on of 64
 CLAMPS = ("relu", "relu6", "hardtanh", "clamp", "clamp_min")
 SETTINGS = (3, "stride"), (5, "dilation"), (6, "groups")  # of a convolution, where they stand among its arguments
 
@@ -81,8 +82,9 @@ class Lean:
 
     def __call__(self, images: Tensor) -> Tensor:
         scale, shift = self.norms.now()
-        values: dict[int, Any] = {0: images.contiguous(memory_format=self.layout)}
-        for step, done in self._plan(len(images)):
+        rows = self._filled_up(images)
+        values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
+        for step, done in self._plan(len(rows)):
             if isinstance(step, Joined):
                 values[step.number] = _run(step, values, scale[step.channels], shift[step.channels])
             else:
@@ -90,13 +92,20 @@ class Lean:
             for number in done:
                 del values[number]
         (logits,) = values.values()
-        return logits  # type: ignore[no-any-return]
+        return logits[: len(images)]  # type: ignore[no-any-return]
 
     def agrees(self, logits: Callable[[Tensor], Tensor], images: Tensor) -> bool:
         """Whether it gives what the network itself gives."""
         with torch.no_grad():
             found, own = self(images), logits(images)
         return bool((found - own).abs().max() <= AGREE[torch.float32] * own.abs().max())  # never for NaN
+
+    def _filled_up(self, images: Tensor) -> Tensor:
+        """With channels last a GPU seems to take a second to get ready for a batch size: there are few."""
+        if self.layout == torch.contiguous_format or len(images) <= FEW:  # few where memory is short
+            return images
+        short = -len(images) % (FEW if len(images) <= SEVERAL else MANY)
+        return torch.cat((images, images[-1:].expand(short, *images.shape[1:]))) if short else images
 
     def _plan(self, count: int) -> list[tuple[Step | Joined, list[int]]]:
         if count not in self._plans:
