@@ -139,8 +139,8 @@ def finished(made: Tensor, scale: Tensor, shift: Tensor, added: Tensor | None, l
     """What a convolution gave out, scaled and shifted, added to, and clamped; in its own memory."""
     given = (made, scale, shift) if added is None else (made, scale, shift, added)
     quick = kernels(*given)
-    alike = added is None or added.stride() == made.stride()
-    if quick and alike:
+    dense = made.is_contiguous() or made.is_contiguous(memory_format=torch.channels_last)
+    if quick and dense and (added is None or added.stride() == made.stride()):
         return quick.finished(made, scale, shift, added, low, high)  # type: ignore[no-any-return]
     made.mul_(scale.view(-1, 1, 1)).add_(shift.view(-1, 1, 1))
     if added is not None:
