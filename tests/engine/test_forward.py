@@ -1,5 +1,8 @@
 """Forward passes are lean ones on a GPU, where they give what the network gives; here a CPU stands for it."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,9 +11,8 @@ import saliometer
 from graph_toys import pictures, torchvision_net
 from saliometer.engine import forward
 from saliometer.engine.answer import Answers
-from saliometer.engine.forward import forward_of
-from saliometer.engine.known import Known
-from saliometer.graph.lean import Lean
+from saliometer.engine.forward import Forward, forward_of
+from saliometer.graph.lean import SIZES, Lean
 from saliometer.types import Gradients, Logits, Scores, each, unaltered
 from toys import CPU, model_of
 
@@ -41,24 +43,131 @@ def test_a_cpu_runs_the_network_itself(net):
     assert forward_of(model, pictures(1, 32)) == model.logits
 
 
-def test_a_gpu_runs_a_lean_one_prepared_once(net, gpu):
-    model, image = model_of(net), pictures(1, 32)
-    lean = forward_of(model, image)
-    assert isinstance(lean, Lean)
-    assert forward_of(model, image, Known(net, image)) is lean
+class Chunked(nn.Module):
+    """Few rows at a time, as networks do that are short of memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([self.head(self.conv(some).relu().mean((2, 3))) for some in images.split(4)])
 
 
-@pytest.mark.parametrize("net", [Random().eval(), nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 3))])
-def test_one_that_differs_or_gains_nothing_is_not_used(net, gpu):
-    model = model_of(net)
-    assert forward_of(model, pictures(1, 32)) == model.logits
+class Pooling(nn.Module):
+    """Looks at its values by `view`, for all channels at once, as blurring pools do; channels last would be faster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.deep = nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, groups=8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        values = self.deep(self.one(images).relu())
+        count, channels, height, width = values.shape
+        pooled = nn.functional.avg_pool2d(values.view(count * channels, 1, height, width), 2)
+        return self.head(pooled.view(count, channels, height // 2, width // 2).mean((2, 3)))
 
 
-def test_it_is_compared_in_full_precision(net, gpu, monkeypatch):
-    seen = []
-    monkeypatch.setattr(Lean, "agrees", lambda *_: seen.append(torch.backends.cudnn.allow_tf32) or True)
-    forward_of(model_of(torchvision_net("resnet18").requires_grad_(False)), pictures(1, 32))
-    assert seen == [False]
+class Settable(nn.Module):
+    """Does what an attribute says that a network's state does not show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head, self.times = nn.Conv2d(3, 4, 3), nn.Linear(4, 3), 1
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.conv(images).relu().mean((2, 3)) * self.times)
+
+
+def seeded(net: type[nn.Module]) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return net().eval().requires_grad_(False)
+
+
+def ran(net: nn.Module, count: int, monkeypatch) -> tuple[Forward, list[int]]:
+    """Passes of so many images by the network's name, twice, right, and how many rows the network ran for them."""
+    model, images, taken = model_of(net), pictures(count, 16), list[int]()
+    with torch.no_grad():
+        wanted = net(images)
+        passes = forward_of(model, images[:1])
+        with monkeypatch.context() as patch:
+            real = net.forward
+            patch.setattr(net, "forward", lambda x: taken.append(len(x)) or real(x))
+            for _ in range(2):
+                torch.testing.assert_close(passes(images), wanted, rtol=1e-4, atol=1e-5)
+    return passes, taken
+
+
+def own(taken: list[int]) -> list[int]:
+    """Without those that capture."""
+    return [rows for rows in taken if rows not in SIZES]
+
+
+def test_a_gpu_runs_lean_ones_compared_once(net, gpu, monkeypatch):
+    passes, taken = ran(net, 7, monkeypatch)
+    assert own(taken) == [7]  # to compare; the second time only the lean one ran
+    other, taken = ran(net, 7, monkeypatch)
+    assert taken == [7]  # captured no more, but compared again
+    assert other._lean is passes._lean is not None
+
+
+@pytest.mark.parametrize(
+    ("net", "count"), [(Random, 5), (Chunked, 9), (lambda: nn.Sequential(nn.Flatten(), nn.Linear(3 * 256, 3)), 5)]
+)
+def test_where_it_differs_or_gains_nothing_the_network_runs(net, count, gpu, monkeypatch):
+    torch.manual_seed(0)
+    net = seeded(net)
+    if isinstance(net, Random):
+        passes = forward_of(model_of(net), pictures(1, 16))
+        passes(pictures(5, 16))
+    else:
+        passes, taken = ran(net, count, monkeypatch)
+        assert own(taken)[-2:] == [count, count]
+    assert passes._lean is None
+
+
+def test_one_that_fails_with_channels_last_gets_the_plain_layout(gpu, monkeypatch):
+    passes, taken = ran(seeded(Pooling), 5, monkeypatch)
+    assert own(taken) == [5]
+    assert passes._lean.layout == torch.contiguous_format
+
+
+def test_a_network_that_was_changed_unseen_is_prepared_anew(gpu, monkeypatch):
+    net = seeded(Settable)
+    first, _ = ran(net, 5, monkeypatch)
+    net.times = 3
+    second, _ = ran(net, 5, monkeypatch)
+    assert second._lean is not first._lean
+    handle = net.conv.register_forward_hook(lambda _module, _inputs, output: output * 0.5)
+    third, _ = ran(net, 5, monkeypatch)
+    handle.remove()
+    assert third._lean is not second._lean
+
+
+def test_memory_that_runs_out_is_told(net, gpu, monkeypatch):
+    def short(*_):
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(Lean, "__call__", short)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="out of memory"):
+        forward_of(model_of(net), pictures(1, 16))(pictures(2, 16))
+
+
+def test_nothing_is_prepared_before_it_is_needed(gpu, monkeypatch):
+    monkeypatch.setattr(forward, "Lean", lambda *_: pytest.fail("nobody asked"))
+    forward_of(model_of(seeded(Settable)), pictures(1, 16))
+
+
+def test_a_network_is_freed(gpu):
+    net = seeded(Settable)
+    with torch.no_grad():
+        forward_of(model_of(net), pictures(1, 16))(pictures(4, 16))
+    held = weakref.ref(net)
+    del net
+    gc.collect()
+    assert held() is None
 
 
 def test_answers_take_it_for_scores_but_not_for_gradients(net):
@@ -101,7 +210,7 @@ def test_explain_takes_it_where_passes_are_many(gpu, monkeypatch):
     plain = saliometer.explain(net, images, "rise(masks=30)")
     monkeypatch.setattr(forward, "kernels", lambda *values: True)
     prepared = []
-    monkeypatch.setattr(forward, "_lean", lambda *given: prepared.append(1) or Lean(net, net, given[1]))
+    monkeypatch.setattr(forward, "Lean", lambda *given: prepared.append(1) or Lean(*given))
     monkeypatch.setattr("saliometer.engine.explain.WORTH", 60)
     torch.testing.assert_close(saliometer.explain(net, images, "rise(masks=30)"), plain)
     saliometer.explain(net, images, "rise(masks=29)")  # fewer than it is worth

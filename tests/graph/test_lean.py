@@ -81,9 +81,9 @@ def test_few_sizes_go_through_with_channels_last(monkeypatch):
     plan = lean._plan
     monkeypatch.setattr(lean, "_plan", lambda count: seen.append(count) or plan(count))
     with torch.no_grad():
-        for count in (1, 15, 17, 128, 129):
+        for count in (1, 17, 65, 128, 129):
             close(lean(pictures(count, 32)), net(pictures(count, 32)))
-    assert seen == [1, 15, 32, 128, 192]  # a few images may be all that memory holds
+    assert seen == [1, 17, 128, 128, 192]  # a few images may be all that memory holds
 
 
 def pooled(net: nn.Module, values: Tensor) -> Tensor:
@@ -98,6 +98,14 @@ JOINED = {
     "capped": (lambda net, x: pooled(net, F.hardtanh(net.first(x), 0, 0.3)), ["joined", *HEAD]),
     "clamp": (lambda net, x: pooled(net, net.first(x).clamp(min=0, max=0.2)), ["joined", *HEAD]),
     "sum of two branches": (lambda net, x: pooled(net, F.relu(net.first(x) + net.other(x))), ["joined"] * 2 + HEAD),
+    "bare sum of two branches": (lambda net, x: pooled(net, net.first(x) + net.other(x)), ["joined"] * 2 + HEAD),
+    "sum of three branches": (
+        lambda net, x: pooled(net, F.relu(net.first(x) + net.other(x) + net.third(x))), ["joined"] * 3 + HEAD,
+    ),
+    "sum behind a norm": (lambda net, x: pooled(net, net.norm(net.first(x) + net.other(x))),
+                          ["joined", "joined", "batch_norm", *HEAD]),
+    "doubled": (lambda net, x: pooled(net, (made := net.first(x)) + made), ["joined", "add", *HEAD]),
+    "cropped": (lambda net, x: pooled(net, F.relu(net.padded(F.pad(x, (-1, -1, -1, -1))))), ["pad", "joined", *HEAD]),
     "sum with the images": (lambda net, x: net.narrow(F.relu(net.same(x) + x).mean((2, 3))), ["joined", *HEAD]),
     "sum of other shapes": (
         lambda net, x: pooled(net, F.relu(net.first(x) + x.mean((1, 2, 3), keepdim=True))),
@@ -117,6 +125,8 @@ def layers() -> dict[str, nn.Module]:
     return {
         "other": nn.Conv2d(3, 4, 3), "same": nn.Conv2d(3, 3, 1), "deep": nn.Conv2d(4, 4, 3, padding=1, groups=4),
         "strided": nn.Conv2d(3, 4, 1, stride=2), "wide": nn.Linear(4 * 36, 3), "narrow": nn.Linear(3, 3),
+        "third": nn.Conv2d(3, 4, 3), "padded": nn.Conv2d(3, 4, 3, padding=1), "norm": nn.BatchNorm2d(4),
+        "bound": nn.Parameter(torch.zeros(())),
     }  # fmt: skip
 
 
@@ -135,6 +145,44 @@ def test_a_clamp_that_others_look_behind_stays():
 
     lean = check(written(forward))
     assert left(lean)[:3] == ["joined", "relu", "add"]
+
+
+def test_a_bound_that_can_be_written_to_stays():
+    with torch.random.fork_rng(devices=[]):
+        net = written(lambda net, x: pooled(net, net.first(x).clamp(min=net.bound)), **layers())
+    lean = check(net)
+    net.bound.data.fill_(0.3)
+    with torch.no_grad():
+        close(lean(pictures()), net(pictures()))
+
+
+def odd_norm(net: nn.Module, x: Tensor) -> Tensor:
+    norm = net.norm
+    vectors = norm.weight, norm.bias, norm.running_mean, norm.running_var
+    return torch.ops.aten._native_batch_norm_legit_no_training(net.first(x), *vectors, 0.1, 1e-5)[0]
+
+
+ODD = {
+    "norm by another name": lambda net, x: pooled(net, odd_norm(net, x)),
+    "bias made of the images": lambda net, x: pooled(
+        net, F.conv2d(x, net.first.weight, x.mean((0, 2, 3)).sum() + net.first.bias)
+    ),
+    "norm's weight made of the images": lambda net, x: pooled(
+        net, F.batch_norm(net.first(x), net.norm.running_mean, net.norm.running_var, x.mean() + net.norm.weight)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_ways_to_write_it_are_left_alone(name):
+    with torch.random.fork_rng(devices=[]):
+        net = written(ODD[name], **layers())
+    try:
+        lean = lean_of(net)
+    except UnfitError:
+        return  # and the network itself runs
+    with torch.no_grad():
+        close(lean(pictures()), net(pictures()))
 
 
 def test_uneven_padding_and_other_bends_stay():
@@ -180,14 +228,6 @@ def test_not_a_number_stays_one():
     with torch.no_grad():
         found = lean_of(net)(images)
     assert found.isfinite().all(1).tolist() == [True, False, True]
-
-
-def test_a_lean_pass_that_differs_is_found_out():
-    net, images = written(lambda net, x: pooled(net, net.relu(net.first(x)))), pictures()
-    lean = lean_of(net)
-    assert lean.agrees(net, images)
-    assert not lean.agrees(lambda x: net(x) + 0.01, images)
-    assert not lean.agrees(lambda x: net(x) * torch.nan, images)
 
 
 def test_doubles_are_refused():

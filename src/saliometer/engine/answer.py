@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saliometer.engine.device import BATCH, exact, memory_format, wants_plain
+from saliometer.engine.device import BATCH, exact, memory_format, out_of_memory, wants_plain
 from saliometer.engine.shared import Shared
 from saliometer.engine.tail import Tail
 from saliometer.graph import Graph, Network, RefusedError, UnfitError, refusal
@@ -339,7 +339,7 @@ class Answers:
 
     def _back_off(self, error: RuntimeError) -> None:
         """Halve the batch if memory ran out; raise anything else."""
-        if not any(words in str(error) for words in ("out of memory", "can't allocate memory")):
+        if not out_of_memory(error):
             raise error
         if self.size == 1:
             where = f"{self.device}'s memory"

@@ -69,3 +69,7 @@ def exact() -> Iterator[None]:
         yield
     finally:
         cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32 = before
+
+
+def out_of_memory(error: Exception) -> bool:
+    return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

@@ -148,7 +148,7 @@ def _explained(
             check()
 
     many = chosen.entry.facts.hides and cost(chosen) * len(images) >= WORTH
-    forward = forward_of(model, images[:1], known) if many else None
+    forward = forward_of(model, images[:1]) if many else None
     answers = Answers(model, images.device, size, classes=classes, forward=forward, watch=watch)
     if targets is None:
         targets = answers.predicted(images)

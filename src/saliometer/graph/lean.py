@@ -17,12 +17,12 @@ from torch.nn import functional as F
 from saliometer.fused import kernels
 from saliometer.graph.capture import Graph, Ref, Step, UnfitError, capture
 from saliometer.graph.families import argument, ceiling, family
-from saliometer.graph.network import AGREE, is_live
+from saliometer.graph.network import is_live
 
 SIZES = 2, 3  # of the batches that it is captured with: numbers that differ grow with the batch
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is the faster layout
 PLANS = 16  # batch sizes that are kept ready
-FEW, SEVERAL, MANY = 16, 128, 64  # with channels last batches are multiples of 16, from 128 images on of 64
+MANY = 64  # with channels last batches of more than that are multiples of it
 CLAMPS = ("relu", "relu6", "hardtanh", "clamp", "clamp_min")
 SETTINGS = (3, "stride"), (5, "dilation"), (6, "groups")  # of a convolution, where they stand among its arguments
 
@@ -94,17 +94,11 @@ class Lean:
         (logits,) = values.values()
         return logits[: len(images)]  # type: ignore[no-any-return]
 
-    def agrees(self, logits: Callable[[Tensor], Tensor], images: Tensor) -> bool:
-        """Whether it gives what the network itself gives."""
-        with torch.no_grad():
-            found, own = self(images), logits(images)
-        return bool((found - own).abs().max() <= AGREE[torch.float32] * own.abs().max())  # never for NaN
-
     def _filled_up(self, images: Tensor) -> Tensor:
         """With channels last a GPU seems to take a second to get ready for a batch size: there are few."""
-        if self.layout == torch.contiguous_format or len(images) <= FEW:  # few where memory is short
+        if self.layout == torch.contiguous_format or len(images) <= MANY:  # few where memory is short
             return images
-        short = -len(images) % (FEW if len(images) <= SEVERAL else MANY)
+        short = -len(images) % MANY
         return torch.cat((images, images[-1:].expand(short, *images.shape[1:]))) if short else images
 
     def _plan(self, count: int) -> list[tuple[Step | Joined, list[int]]]:
@@ -211,7 +205,7 @@ def _joined(graph: Graph, grown: list[Step]) -> tuple[list[Step | Joined], Norms
     for conv in graph.steps:
         if not _is_conv(conv):
             continue
-        chain = _chain(graph, conv, gone)
+        chain = _chain(graph, conv, gone | ends.keys())
         if len(chain) == 1 and argument(conv, 2, "bias") is None:
             continue  # nothing follows that could be joined
         norm = next((step for step in chain if family(graph, step) == "norm"), None)
@@ -231,9 +225,8 @@ def _joined(graph: Graph, grown: list[Step]) -> tuple[list[Step | Joined], Norms
 
 def _is_conv(step: Step) -> bool:
     """A convolution with weights of its own and a padding in numbers."""
-    if step.op != "conv2d" or not isinstance(step.args[0], Ref) or not isinstance(step.args[1], Tensor):
-        return False
-    return not isinstance(argument(step, 4, "padding", 0), str)
+    named = isinstance(argument(step, 4, "padding", 0), str)
+    return step.op == "conv2d" and isinstance(step.args[0], Ref) and len(step.inputs) == 1 and not named
 
 
 def _chain(graph: Graph, conv: Step, taken: set[int]) -> list[Step]:
@@ -253,11 +246,12 @@ def _kind(graph: Graph, step: Step, conv: Step) -> str:
     """How a step can be joined to a convolution; in the order of the alphabet, each once."""
     kind = family(graph, step)
     if kind == "norm":
-        return "a norm"
+        return "a norm" if step.op == "batch_norm" and len(step.inputs) == 1 else ""
     both = step.op == "add" and len(step.inputs) == 2 and not step.kwargs
     if both and all(graph.steps[number].shape == conv.shape for number in step.inputs):
         return "a sum"
-    return "clamp" if kind in ("relu", "relu_capped") and step.op in CLAMPS else ""
+    numbers = not any(isinstance(value, Tensor) for value in (*step.args, *step.kwargs.values()))
+    return "clamp" if kind in ("relu", "relu_capped") and step.op in CLAMPS and numbers else ""
 
 
 def _pad_before(graph: Graph, conv: Step) -> Step | None:
@@ -267,7 +261,8 @@ def _pad_before(graph: Graph, conv: Step) -> Step | None:
         return None
     sides = pad.args[1]
     usual = len(pad.args) < 3 or (pad.args[2] in ("constant", 0) and not any(pad.args[3:]))
-    return pad if usual and len(sides) == 4 and sides[0] == sides[1] and sides[2] == sides[3] else None
+    even = len(sides) == 4 and sides[0] == sides[1] >= 0 and sides[2] == sides[3] >= 0
+    return pad if usual and even else None
 
 
 def _end(graph: Graph, conv: Step, chain: list[Step], pad: Step | None, channels: slice) -> Joined:
