@@ -454,8 +454,15 @@ def test_an_image_folder_by_torchvision_is_the_folder_read_by_us(tmp_path):
 
 
 def test_data_sets_that_are_not_there(tmp_path):
-    with pytest.raises(ValueError, match="torchvision cannot read data set 'cifar10' at"):
+    with pytest.raises(ValueError, match="torchvision cannot read data set 'cifar10' at") as caught:
         read_images(f"cifar10:{tmp_path}")
+    assert "nothing is downloaded here" in str(caught.value)
+    assert "download=True" not in str(caught.value)
+    with pytest.raises(ValueError, match="data set 'cifar10' wants the folder in which it lies: cifar10:FOLDER"):
+        read_images("cifar10:")
+    with pytest.raises(LookupError, match="There are: ") as listed:
+        read_images(f"nosuchset:{tmp_path}")
+    assert not {"kittiflow", "visiondataset", "wrap_dataset_for_transforms_v2"} & set(str(listed.value).split(", "))
     with pytest.raises(LookupError, match="Did you mean 'cifar10'"):
         read_images(f"cifer10:{tmp_path}")
 

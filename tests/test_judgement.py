@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from saliometer import judgement, registry, results
-from saliometer.judgement import Column, columns, holdings, moves, sentences
+from saliometer.judgement import Column, columns, holdings, moves, places, sentences
 
 RNG = np.random.default_rng(0)
 NAN = float("nan")
@@ -173,6 +173,36 @@ def test_a_method_that_beats_every_floor_is_named_first():
     assert [h.method for h in held] == ["good", "bad"]
     assert held[0].beaten == ("insertion",)
     assert held[1].lost == ("insertion",)
+
+
+def test_a_method_without_any_value_has_no_rank_and_comes_last():
+    one, methods, beside = verdict({"void": NAN, "bad": 0.1, "good": 0.9})
+    held = holdings([one], methods, beside)
+    assert [h.method for h in held] == ["good", "bad", "void"]
+    assert places(held) == {"good": "1", "bad": "2"}
+    assert sentences([one], methods, beside)[1:] == [
+        "bad beats them on none.", "void has no value on any of them and no rank: see the warnings.",
+    ]  # fmt: skip
+
+
+def test_a_metric_without_a_value_counts_as_lost():
+    first, methods, beside = verdict({"level": 0.5, "bad": 0.1, "void": 0.5})
+    second, *_ = verdict({"level": 0.5, "bad": 0.1, "void": NAN}, "average_gain")
+    held = holdings([first, second], methods, beside)
+    assert [h.method for h in held] == ["level", "void", "bad"]
+    assert held[1].void == ("average_gain",)
+    assert places(held) == {"level": "1", "void": "2", "bad": "3"}
+
+
+def test_methods_that_all_have_no_value_beside_controls_that_have_one():
+    one, methods, beside = verdict({"a": NAN, "b": NAN})
+    assert sentences([one], methods, beside) == ["a and b have no value on any metric: see the warnings."]
+    assert places(holdings([one], methods, beside)) == {}
+
+
+def test_equal_methods_share_a_rank():
+    one, methods, beside = verdict({"a": 0.9, "b": 0.9, "c": 0.1})
+    assert places(holdings([one], methods, beside)) == {"a": "1=", "b": "1=", "c": "3"}
 
 
 def test_every_method_is_named_with_how_often_it_beats_the_controls():

@@ -32,6 +32,10 @@ def test_another_try_starts_anew():
     assert told((0, 0.1), (10, 0.6), (20, 0.1), (30, 0.2))[-1] == "1 min 20 s left"
 
 
+def test_at_the_end_nothing_is_left():
+    assert told((0, 0.0), (0.2, 1.0)) == ["time left: ...", "0 s left"]
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(7.6, "8 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
 def test_durations_are_words(seconds, words):
     assert duration(seconds) == words

@@ -258,6 +258,17 @@ class Holding:
     beaten: tuple[str, ...]  # metrics on which it is better than every floor
     lost: tuple[str, ...]  # metrics on which some floor is better
     rank: float  # mean over these metrics
+    void: tuple[str, ...] = ()  # metrics on which it has no value for any image
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """Less is better; methods with the same share a rank."""
+        return -len(self.beaten), len(self.lost) + len(self.void)
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to rank it by."""
+        return bool(self.void) and math.isnan(self.rank)
 
 
 def judged_by(found: Sequence[Column]) -> list[Column]:
@@ -289,17 +300,31 @@ def holdings(found: Sequence[Column], methods: Sequence[str], controls: Sequence
     judged, held = judged_by(found), []
     placed = [column.ranks([m for m in methods if m in column.methods]) for column in judged]
     for method in methods:
-        beaten, lost, ranks = [], [], []
+        beaten, lost, ranks, void = [], [], [], []
         for column, places in zip(judged, placed, strict=True):
             if method not in column.methods or not any(c in column.methods for c in FLOORS if c in controls):
+                continue
+            if math.isnan(column.estimate(method).value):
+                void.append(column.metric)
                 continue
             place = stands(column, method, controls)
             beaten += [column.metric] * (place == "above")
             lost += [column.metric] * (place == "below")
             ranks.append(places.get(method, len(methods)))
         mean = float(np.mean(ranks)) if ranks else float("nan")
-        held.append(Holding(method, tuple(dict.fromkeys(beaten)), tuple(dict.fromkeys(lost)), mean))
-    return sorted(held, key=lambda h: (-len(h.beaten), len(h.lost), h.rank, h.method))
+        held.append(
+            Holding(method, tuple(dict.fromkeys(beaten)), tuple(dict.fromkeys(lost)), mean, tuple(dict.fromkeys(void)))
+        )
+    return sorted(held, key=lambda h: (h.silent, h.score, math.inf if math.isnan(h.rank) else h.rank, h.method))
+
+
+def places(held: Sequence[Holding]) -> dict[str, str]:
+    """method -> its rank, `2=` where it is shared; none for those that have no value."""
+    scores = [one.score for one in held if not one.silent]
+    ranks = {score: 1 + sum(other < score for other in scores) for score in scores}
+    return {
+        one.method: f"{ranks[one.score]}{'=' * (scores.count(one.score) > 1)}" for one in held if not one.silent
+    }  # fmt: skip
 
 
 def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequence[str]) -> list[str]:
@@ -312,7 +337,11 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if all(np.isnan(column.values).all() for column in judged):
         return ["No metric of fidelity has a value for any image, so nothing can be said: see the warnings."]
     count = len({c.metric for c in judged})
-    best = [h for h in held if (len(h.beaten), len(h.lost)) == (len(held[0].beaten), len(held[0].lost))]
+    silent = [h.method for h in held if h.silent]
+    held = [h for h in held if not h.silent]
+    if not held:
+        return [f"{listed(silent)} {'has' if len(silent) == 1 else 'have'} no value on any metric: see the warnings."]
+    best = [h for h in held if h.score == held[0].score]
     floors = listed([c for c in FLOORS if c in controls])
     kinds = " and ".join(kind for kind in KINDS if any(kind_of(c.metric) == kind for c in judged))
     metrics = f"{count} metric{'s' * (count > 1)} of {kinds}"
@@ -335,6 +364,9 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     bad = [h.method for h in held if not h.beaten]
     if bad and held[0].beaten:
         said.append(f"{listed(bad)} {'beats' if len(bad) == 1 else 'beat'} them on none.")
+    if silent:
+        verb = "has" if len(silent) == 1 else "have"
+        said.append(f"{listed(silent)} {verb} no value on any of them and no rank: see the warnings.")
     fooled = [c.metric for c in judged if "fake_cam" in c.methods and _leads(c, "fake_cam")]
     if fooled:
         led = list(dict.fromkeys(fooled))

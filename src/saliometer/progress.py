@@ -21,6 +21,8 @@ class Clock:
             self._first, self._started = share, self._now()
         self._last = share
         elapsed, done = self._now() - self._started, share - self._first
+        if share >= 1:
+            return "0 s left"
         if done < 0.01 or elapsed < 1:
             return "time left: ..."
         return f"{duration(elapsed / done * (1 - share))} left"

@@ -155,7 +155,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name not in names:
-        raise LookupError(unknown(kind, name, names))
+        raise LookupError(unknown(kind, str(name), names))
     return name
 
 

@@ -73,12 +73,7 @@ def ranked(outcome: "Judged") -> dict[str, str]:
     """Methods that beat the controls on as many metrics, and lose on as many, share a rank."""
     if not judgement.judged_by(outcome.columns):
         return {}
-    held = judgement.holdings(outcome.columns, outcome.methods, outcome.controls)
-    scores = [(-len(one.beaten), len(one.lost)) for one in held]
-    places = [1 + sum(other < score for other in scores) for score in scores]
-    return {
-        one.method: f"{place}{'=' * (places.count(place) > 1)}" for one, place in zip(held, places, strict=True)
-    }  # fmt: skip
+    return judgement.places(judgement.holdings(outcome.columns, outcome.methods, outcome.controls))
 
 
 def _table(group: Sequence[Column], outcome: "Judged", ranks: Mapping[str, str]) -> "Table":
@@ -93,7 +88,7 @@ def _table(group: Sequence[Column], outcome: "Judged", ranks: Mapping[str, str])
         table.add_column(_head(column), justify="right", no_wrap=True)
     for method in [*outcome.methods, *outcome.controls]:
         cells = [_cell(column, method, outcome) for column in group]
-        if set(cells) != {"-"}:
+        if any(method in column.methods for column in group):
             control = method in outcome.controls
             rank = "control" if control else ranks.get(method, "")
             table.add_row(rank, escape(method), *cells, style="dim" if control else None)

@@ -417,6 +417,11 @@ def test_without_labels_the_label_cannot_be_explained_and_all_else_can(tmp_path)
 # Bad input: nothing is written, one clear sentence
 
 
+def test_a_target_that_is_no_name_is_told():
+    with pytest.raises(LookupError, match=r"there is no target '3'\. There are: label, least, predicted"):
+        saliometer.audit(network(), noise(), methods=["gradient"], metrics=["sparseness"], target=3)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -59,9 +59,16 @@ def test_a_softmax_is_detected_and_its_logarithm_taken(classes):
     torch.testing.assert_close(wrapped(IMAGE), net.net(IMAGE).log_softmax(1))
 
 
+def test_a_fault_of_its_forward_is_not_taken_for_one_of_shapes():
+    with pytest.raises(ValueError, match=r"\(ZeroDivisionError: division by zero\): mend its forward"):
+        checked_model(Then(lambda z: z * (1 / 0), 3), IMAGE)
+    with pytest.raises(ValueError, match=r"\(RuntimeError: .*\): check --size and the channels"):
+        checked_model(nn.Sequential(nn.Flatten(), nn.Linear(7, 3)), IMAGE)
+
+
 def test_a_sigmoid_of_one_output_is_detected_and_its_log_odds_taken():
     net = Then(torch.sigmoid, 1)
-    with pytest.raises(ValueError, match="gives probabilities"):
+    with pytest.raises(ValueError, match="gives probabilities; wanted logits: remove its sigmoid"):
         checked_model(net, IMAGE)
     assert checked_model(net, IMAGE, "probability") == 2
     torch.testing.assert_close(LogProbabilities(net)(IMAGE), net.net(IMAGE))

@@ -257,5 +257,6 @@ def test_the_network_is_as_it_was():
 
 
 def test_bad_parameters_are_told():
-    with pytest.raises(AssertionError, match="radius=0"):
-        attacked("gradient", linear(W), pictures(), "attack_sensitivity(radius=0.0)")
+    for given in ("radius=0.0", "steps=0"):
+        with pytest.raises(AssertionError, match=f"{given}.*wanted all above 0"):
+            attacked("gradient", linear(W), pictures(), f"attack_sensitivity({given})")

@@ -98,6 +98,12 @@ def test_a_value_does_not_depend_on_its_neighbours():
         )
 
 
+@pytest.mark.parametrize("given", ["epsilon=2.0", "epsilon=-1.0", "tolerance=1.0", "tolerance=-0.1"])
+def test_bounds_that_mean_nothing_are_refused(given):
+    with pytest.raises(AssertionError, match=f"{given}.* wanted both from 0 to below 1"):
+        value(f"effective_complexity({given})", Odds(lambda x: x.mean((1, 2, 3))), MAPS, photos(IMAGES))
+
+
 def test_another_definition_is_refused():
     with pytest.raises(AssertionError, match="there is no definition 'quantus'"):
         value("effective_complexity(definition=quantus)", small_cnn(), MAPS, photos(IMAGES))

@@ -76,8 +76,9 @@ def checked_model(net: nn.Module, image: Tensor, output: str = "auto") -> int:
     given = _tried(net, probes(image))
     likely = looks_like_probability(given)
     if output == "auto" and likely:
+        last = "sigmoid" if given.shape[1] == 1 else "softmax"
         raise ValueError(
-            "the model gives probabilities; wanted logits: remove its softmax, or pass --output probability, "
+            f"the model gives probabilities; wanted logits: remove its {last}, or pass --output probability, "
             "which takes the logarithm (--output logit if they are logits all the same)"
         )
     if output == "auto" and looks_like_sigmoids(given):
@@ -130,10 +131,9 @@ def _tried(net: nn.Module, images: Tensor) -> Tensor:
             given = net(images)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        shape = tuple(images.shape)
-        raise ValueError(
-            f"the model does not take images of shape {shape} ({reason}): check --size and the channels of --mean"
-        ) from error
+        shape, fits = tuple(images.shape), isinstance(error, RuntimeError | ValueError)  # as PyTorch says of shapes
+        hint = "check --size and the channels of --mean" if fits else "mend its forward"
+        raise ValueError(f"the model does not take images of shape {shape} ({reason}): {hint}") from error
     if not isinstance(given, Tensor):
         raise ValueError(f"the model gives {shown(given)}; {WANTED}: wrap it in a module that returns those alone")
     shape = tuple(given.shape)

@@ -206,7 +206,7 @@ def check_labels(
         )
     if not said:
         return source
-    said += ": name folders by class number, or give labels"
+    said += ": name folders by class number, or give labels in numbers"
     if target == "label":
         raise ValueError(said)
     facts["warnings"] = [*facts.get("warnings", []), f"{said}; they were left aside"]

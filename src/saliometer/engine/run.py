@@ -126,7 +126,9 @@ def begun(folder: Path) -> dict[str, Any]:
 def opened(folder: Path) -> Run:
     """A run that is there already, to read it."""
     if not folder.is_dir():
-        raise ValueError(f"there is no run folder '{folder}': `saliometer bench --out {folder}` makes one")
+        raise ValueError(
+            f"there is no run folder '{folder}': `saliometer bench` or `audit` with --out {folder} makes one"
+        )
     run = Run.__new__(Run)
     run.folder, run.manifest = folder, read_manifest(folder)
     return run

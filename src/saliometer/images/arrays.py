@@ -15,6 +15,8 @@ from saliometer.images.pictures import Item
 from saliometer.registry import unknown
 
 PARTS = {"imagenet": "val", "imagenette": "val", "places365": "val"}  # the split to look at, where it is not 'test'
+BASES = ("visiondataset", "datasetfolder")  # no data sets themselves
+UNLABELLED = ("_optical_flow", "_stereo_matching")  # torchvision's modules of pictures without classes
 TRAINING = {"oxfordiiitpet": "trainval", "places365": "train-standard"}  # to train on, where it is not 'train'
 
 
@@ -63,6 +65,11 @@ def torchvisions(name: str) -> Callable[..., Any]:
     from torchvision import datasets
 
     known: dict[str, Callable[..., Any]] = {one.lower(): getattr(datasets, one) for one in datasets.__all__}
+    known = {
+        one: build
+        for one, build in known.items()
+        if inspect.isclass(build) and one not in BASES and build.__module__.rpartition(".")[2] not in UNLABELLED
+    }
     if name.lower() not in known:
         raise LookupError(unknown("data set", name, known) + " Or give a folder, a CSV or an .npz that exists.")
     return known[name.lower()]
@@ -85,7 +92,11 @@ def of_torchvision(name: str, root: Path, training: bool = False) -> tuple[list[
         held = build(str(root), **{key: value for key, value in given.items() if key in takes})
         count = len(held)
     except Exception as error:
-        raise ValueError(f"torchvision cannot read data set '{name}' at '{root}': {error}") from error
+        why = str(error).replace("You can use download=True to download it", "").strip().rstrip(".")
+        raise ValueError(
+            f"torchvision cannot read data set '{name}' at '{root}' ({why}): nothing is downloaded here, so put its "
+            "files there as torchvision keeps them, or give another root"
+        ) from error
     if not count:
         raise ValueError(f"data set '{name}' at '{root}' holds no pictures")
     lists = [getattr(held, word, None) for word in ("targets", "_labels", "labels", "y")]

@@ -48,6 +48,8 @@ def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item]
     """What lies at a place, not yet read, and the names of its classes where they have any."""
     name, colon, folder = str(place).partition(":")
     path = Path(place)
+    if not path.exists() and colon and not folder:
+        raise ValueError(f"data set '{name}' wants the folder in which it lies: {name}:FOLDER")
     if not path.exists() and (colon or root is not None):
         return of_torchvision(name, Path(folder) if colon else Path(str(root)))
     if not path.exists() or not str(place):

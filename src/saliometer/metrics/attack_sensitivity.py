@@ -45,7 +45,7 @@ def attack_sensitivity(
     halved up to three times, then left out. For the slope alone ReLUs are smooth. `transfer` is 1 where the search was
     made on the gradient map because the method's own map has no slope to follow.
     """
-    if radius <= 0 or step <= 0 or steps < 0:
+    if radius <= 0 or step <= 0 or steps < 1:
         raise ValueError(f"attack_sensitivity: radius={radius}, step={step}, steps={steps}; wanted all above 0")
     own = subject.method.name in DIFFERENTIABLE and parameters(subject).get("output", "logit") == "logit"
     times_input = own and DIFFERENTIABLE[subject.method.name]

@@ -32,6 +32,10 @@ def effective_complexity(
     `threshold` asks no model. `nguyen` is the smallest k for which the k highest pixels alone move p by at most the
     root of `tolerance`, by halving: where p does not change steadily with k, one of those where k - 1 fails.
     """
+    if not 0 <= epsilon < 1 or not 0 <= tolerance < 1:
+        raise ValueError(
+            f"effective_complexity: epsilon={epsilon}, tolerance={tolerance}; wanted both from 0 to below 1"
+        )
     if one_of("definition", definition, DEFINITIONS) == "threshold":
         empty = ~maps.flatten(1).any(1)
         count = (maps > epsilon).flatten(1).sum(1).double()

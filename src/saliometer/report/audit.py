@@ -1,6 +1,5 @@
 """An audit's run as a book: methods ranked by how many metrics they beat the controls on."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -85,18 +84,13 @@ def _of_kind(columns: Sequence[Column], kind: str) -> list[Column]:
 
 def _methods(judged: Judged, methods: Sequence[str]) -> list[Method]:
     """Methods that beat the controls on as many metrics, and lose on as many, share a rank."""
-    held = judgement.holdings(judged.columns, judged.methods, judged.controls)
-    scores = {h.method: (-len(h.beaten), len(h.lost)) for h in held}
-    order = sorted(scores.values())
-    ranks = {method: order.index(score) + 1 for method, score in scores.items()}
-    shared = Counter(ranks.values())
+    ranks = judgement.places(judgement.holdings(judged.columns, judged.methods, judged.controls))
     found = []
     for method in methods:
         facts_ = judged.run.manifest["methods"][method]
         role = "control" if facts_["control"] else "own" if facts_.get("own") else ""
         hint = words.CONTROLS.get(words.kind(method), "a control") if role == "control" else "yours" if role else ""
-        rank = f"{ranks[method]}{'=' if shared[ranks[method]] > 1 else ''}" if method in ranks else ""
-        found.append(Method(method, role, hint, rank))
+        found.append(Method(method, role, hint, ranks.get(method, "")))
     return found
 
 
