@@ -275,7 +275,8 @@ def test_next_to_the_baseline_it_is_the_slope_times_the_difference(text, step):
     slope = raw(model_of(net), replace(batch, images=batch.references.expand(2, -1, -1, -1)), "gradient").maps
     found = raw(model_of(net), near, text).maps
     wanted = slope * (near.images - batch.references)
-    assert (found - wanted).abs().max() <= max(step, 1e-6) * 5 * wanted.abs().max()
+    rounding = 1e-5  # of quotients at units whose own difference is thousands of times smaller than the step
+    assert (found - wanted).abs().max() <= max(step, rounding) * 5 * wanted.abs().max()
 
 
 def test_references_may_be_fewer_than_asked_for():

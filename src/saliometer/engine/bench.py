@@ -34,7 +34,7 @@ from saliometer.summary import Scores, Standing, Uncertain, oddities, over_model
 from saliometer.types import PRIMARY, Explained, Samples, Watch
 
 METRICS = ("pafl", "safl", "piou", "siou", "pmafl", "smafl", "success", "failure")
-ALIGN = 4  # with passes of a multiple of 4 images, maps on the CPU come out the same to the bit for any batch size
+ALIGN = 4  # with passes of a multiple of 4 images, gradients on the CPU come out the same to the bit for any batch size
 
 
 @dataclass(repr=False)
