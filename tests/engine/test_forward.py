@@ -1,7 +1,9 @@
-"""Forward passes are lean ones on a GPU, where they give what the network gives; here a CPU stands for it."""
+"""Forward passes are lean ones, where they give what the network gives; here a CPU stands for a GPU as well."""
 
 import gc
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from graph_toys import pictures, torchvision_net
 from saliometer.engine import forward
 from saliometer.engine.answer import Answers
 from saliometer.engine.forward import Forward, forward_of
+from saliometer.fused import onednn
 from saliometer.graph.lean import SIZES, Lean
 from saliometer.types import Gradients, Logits, Scores, each, unaltered
 from toys import CPU, model_of
@@ -28,9 +31,29 @@ class Random(nn.Module):
         return self.head(self.conv(images).relu().mean((2, 3)) + torch.rand(len(images), 4))
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    monkeypatch.setattr(forward, "kernels", lambda *values: True)
+WAYS = [
+    "gpu",
+    pytest.param(
+        "cpu", marks=pytest.mark.skipif(not onednn.fits(torch.zeros(1)), reason="wants an x86 CPU with oneDNN")
+    ),
+]
+
+
+@pytest.fixture(params=WAYS)
+def lean(request, monkeypatch) -> str:
+    """Lean passes, as on a GPU or as on a CPU."""
+    if request.param == "gpu":
+        monkeypatch.setattr(onednn, "fits", lambda images: False)
+        monkeypatch.setattr(forward, "kernels", lambda *values: True)
+    return request.param
+
+
+@contextmanager
+def the_network_alone() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forward, "kernels", lambda *values: None)
+        patch.setattr(onednn, "fits", lambda images: False)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +61,10 @@ def net() -> nn.Module:
     return torchvision_net("resnet18").requires_grad_(False)
 
 
-def test_a_cpu_runs_the_network_itself(net):
+def test_without_a_gpu_and_onednn_the_network_itself_runs(net):
     model = model_of(net)
-    assert forward_of(model, pictures(1, 32)) == model.logits
+    with the_network_alone():
+        assert forward_of(model, pictures(1, 32)) == model.logits
 
 
 class Chunked(nn.Module):
@@ -105,7 +129,7 @@ def own(taken: list[int]) -> list[int]:
     return [rows for rows in taken if rows not in SIZES]
 
 
-def test_a_gpu_runs_lean_ones_compared_once(net, gpu, monkeypatch):
+def test_lean_ones_run_compared_once(net, lean, monkeypatch):
     passes, taken = ran(net, 7, monkeypatch)
     assert own(taken) == [7]  # to compare; the second time only the lean one ran
     other, taken = ran(net, 7, monkeypatch)
@@ -116,7 +140,7 @@ def test_a_gpu_runs_lean_ones_compared_once(net, gpu, monkeypatch):
 @pytest.mark.parametrize(
     ("net", "count"), [(Random, 5), (Chunked, 9), (lambda: nn.Sequential(nn.Flatten(), nn.Linear(3 * 256, 3)), 5)]
 )
-def test_where_it_differs_or_gains_nothing_the_network_runs(net, count, gpu, monkeypatch):
+def test_where_it_differs_or_gains_nothing_the_network_runs(net, count, lean, monkeypatch):
     torch.manual_seed(0)
     net = seeded(net)
     if isinstance(net, Random):
@@ -128,13 +152,13 @@ def test_where_it_differs_or_gains_nothing_the_network_runs(net, count, gpu, mon
     assert passes._lean is None
 
 
-def test_one_that_fails_with_channels_last_gets_the_plain_layout(gpu, monkeypatch):
+def test_one_that_fails_with_channels_last_gets_the_plain_layout(lean, monkeypatch):
     passes, taken = ran(seeded(Pooling), 5, monkeypatch)
     assert own(taken) == [5]
     assert passes._lean.layout == torch.contiguous_format
 
 
-def test_a_network_that_was_changed_unseen_is_prepared_anew(gpu, monkeypatch):
+def test_a_network_that_was_changed_unseen_is_prepared_anew(lean, monkeypatch):
     net = seeded(Settable)
     first, _ = ran(net, 5, monkeypatch)
     net.times = 3
@@ -146,7 +170,29 @@ def test_a_network_that_was_changed_unseen_is_prepared_anew(gpu, monkeypatch):
     assert third._lean is not second._lean
 
 
-def test_memory_that_runs_out_is_told(net, gpu, monkeypatch):
+def test_what_is_not_a_number_goes_through_a_network_whose_lean_passes_hide_it(net, lean):
+    model, images = model_of(net), pictures(5, 16)
+    with torch.no_grad():
+        passes = forward_of(model, images[:1])
+        assert passes(images).isfinite().all()
+        images[2, 0, 3, 3] = torch.nan
+        assert passes(images).isfinite().all(1).tolist() == [True, True, False, True, True]
+
+
+def test_weights_written_to_without_a_trace_are_read_in_the_next_call(lean, monkeypatch):
+    """Also where logits move by less than what is called alike."""
+    net, images = seeded(Settable), pictures(2, 16)
+    monkeypatch.setattr("saliometer.engine.explain.WORTH", {"cpu": 60})
+    before = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
+    net.conv.bias.data[0].add_(1e-6)
+    with the_network_alone():
+        net.conv.bias.data[0].add_(2e-5)
+        wanted = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
+    found = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
+    assert float((found - wanted).abs().max()) < 0.2 * float((before - wanted).abs().max())
+
+
+def test_memory_that_runs_out_is_told(net, lean, monkeypatch):
     def short(*_):
         raise RuntimeError("CUDA out of memory")
 
@@ -155,12 +201,12 @@ def test_memory_that_runs_out_is_told(net, gpu, monkeypatch):
         forward_of(model_of(net), pictures(1, 16))(pictures(2, 16))
 
 
-def test_nothing_is_prepared_before_it_is_needed(gpu, monkeypatch):
+def test_nothing_is_prepared_before_it_is_needed(lean, monkeypatch):
     monkeypatch.setattr(forward, "Lean", lambda *_: pytest.fail("nobody asked"))
     forward_of(model_of(seeded(Settable)), pictures(1, 16))
 
 
-def test_a_network_is_freed(gpu):
+def test_a_network_is_freed(lean):
     net = seeded(Settable)
     with torch.no_grad():
         forward_of(model_of(net), pictures(1, 16))(pictures(4, 16))
@@ -190,28 +236,26 @@ def test_answers_take_it_for_scores_but_not_for_gradients(net):
         torch.testing.assert_close(found, plain({"toy": question}, targets)["toy"])
 
 
-def test_an_audit_with_it_finds_the_same(net, gpu, tmp_path):
+def test_an_audit_with_it_finds_the_same(net, lean, tmp_path):
     images = pictures(4, 32)
     asked = {"methods": ["gradient", "rise(masks=40)"], "metrics": ["average_drop", "insertion(steps=4)", "road"]}
-    lean = saliometer.audit(net, images, out=tmp_path / "lean", **asked).rows.to_pandas()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forward, "kernels", lambda *values: None)
+    found = saliometer.audit(net, images, out=tmp_path / "lean", **asked).rows.to_pandas()
+    with the_network_alone():
         plain = saliometer.audit(net, images, out=tmp_path / "plain", **asked).rows.to_pandas()
-    lean, plain = (rows[~rows.metric.str.startswith("cost")].reset_index() for rows in (lean, plain))
-    assert len(lean) == len(plain) > 20
+    found, plain = (rows[~rows.metric.str.startswith("cost")].reset_index() for rows in (found, plain))
+    assert len(found) == len(plain) > 20
     torch.testing.assert_close(
-        torch.tensor(lean.value), torch.tensor(plain.value), rtol=1e-4, atol=1e-5, equal_nan=True
+        torch.tensor(found.value), torch.tensor(plain.value), rtol=1e-4, atol=1e-5, equal_nan=True
     )
 
 
-def test_explain_takes_it_where_passes_are_many(gpu, monkeypatch):
+def test_explain_takes_it_where_passes_are_many(lean, monkeypatch):
     net, images = torchvision_net("resnet18").requires_grad_(False), pictures(2, 32)
-    monkeypatch.setattr(forward, "kernels", lambda *values: None)
-    plain = saliometer.explain(net, images, "rise(masks=30)")
-    monkeypatch.setattr(forward, "kernels", lambda *values: True)
+    with the_network_alone():
+        plain = saliometer.explain(net, images, "rise(masks=30)")
     prepared = []
     monkeypatch.setattr(forward, "Lean", lambda *given: prepared.append(1) or Lean(*given))
-    monkeypatch.setattr("saliometer.engine.explain.WORTH", 60)
+    monkeypatch.setattr("saliometer.engine.explain.WORTH", {"cpu": 60})
     torch.testing.assert_close(saliometer.explain(net, images, "rise(masks=30)"), plain)
     saliometer.explain(net, images, "rise(masks=29)")  # fewer than it is worth
     saliometer.explain(net, images, "smooth_grad(draws=50)")  # goes back

@@ -1,4 +1,7 @@
-"""A lean pass gives the network's own logits, from fewer steps and from the weights as they are now."""
+"""A lean pass gives the network's own logits, from fewer steps and from the weights as they are now.
+
+Every test goes both ways: as on a GPU, for which a CPU stands here, and as on a CPU where it has oneDNN.
+"""
 
 import pytest
 import torch
@@ -7,8 +10,22 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 
 from graph_toys import pictures, torchvision_net, written
+from saliometer.fused import onednn
 from saliometer.graph.capture import UnfitError
-from saliometer.graph.lean import Joined, Lean
+from saliometer.graph.finishing import Finishing
+from saliometer.graph.joined import Joined
+from saliometer.graph.lean import Lean
+from saliometer.graph.precomputed import Precomputed
+
+ON_CPU = onednn.fits(torch.zeros(1))
+WAYS = ["gpu", pytest.param("cpu", marks=pytest.mark.skipif(not ON_CPU, reason="wants an x86 CPU with oneDNN"))]
+
+
+@pytest.fixture(params=WAYS, autouse=True)
+def way(request, monkeypatch) -> str:
+    if request.param == "gpu":
+        monkeypatch.setattr(onednn, "fits", lambda images: False)
+    return request.param
 
 
 def close(found: Tensor, wanted: Tensor) -> None:
@@ -37,9 +54,11 @@ def left(lean: Lean) -> list[str]:
     return ["joined" if isinstance(step, Joined) else step.op for step in lean.steps]
 
 
-def check(net: nn.Module, side: int = 8, counts: tuple[int, ...] = (1, 5)) -> Lean:
-    """The lean pass of a network that agrees with it on batches of these sizes."""
+def check(net: nn.Module, side: int = 8, counts: tuple[int, ...] = (1, 5), plain: bool = False) -> Lean:
+    """The lean pass of a network that agrees with it on batches of these sizes; `plain` wants values laid out so."""
     lean = lean_of(net, side)
+    if plain:
+        lean.lay_out_plainly()
     for count in counts:
         images = pictures(count, side)
         with torch.no_grad():
@@ -54,10 +73,11 @@ def check(net: nn.Module, side: int = 8, counts: tuple[int, ...] = (1, 5)) -> Le
         ("mobilenet_v2", ["adaptive_avg_pool2d", "flatten", "linear"], 52, torch.channels_last),
     ],
 )
-def test_nothing_is_left_but_convolutions_and_the_head(name, others, convolutions, layout):
+def test_nothing_is_left_but_convolutions_and_the_head(name, others, convolutions, layout, way):
     lean = check(stirred(torchvision_net(name)), 64)
     assert sorted(left(lean)) == sorted([*others, *["joined"] * convolutions])
-    assert lean.layout == layout
+    assert lean.layout == (layout if way == "gpu" else torch.channels_last)
+    assert type(lean.way) is (Finishing if way == "gpu" else Precomputed)
 
 
 @pytest.mark.parametrize("name", ["densenet121", "googlenet", "efficientnet_b0", "vgg11_bn", "alexnet"])
@@ -66,16 +86,18 @@ def test_other_networks_agree(name):
     assert "batch_norm" not in left(lean) or name == "densenet121"  # which has norms before its convolutions
 
 
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_either_layout_gives_the_same(layout):
-    net = stirred(torchvision_net("resnet18"))
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+def test_either_layout_gives_the_same(name):
+    net = stirred(torchvision_net(name))
     lean, images = lean_of(net, 64), pictures(3, 64)
-    lean.layout = layout
     with torch.no_grad():
+        close(lean(images), net(images))
+        lean.lay_out_plainly()
+        assert lean.layout == torch.contiguous_format
         close(lean(images), net(images))
 
 
-def test_few_sizes_go_through_with_channels_last(monkeypatch):
+def test_few_sizes_go_through_a_gpu_with_channels_last(monkeypatch, way):
     net = stirred(torchvision_net("mobilenet_v2"))
     lean, seen = lean_of(net, 32), []
     plan = lean._plan
@@ -83,7 +105,8 @@ def test_few_sizes_go_through_with_channels_last(monkeypatch):
     with torch.no_grad():
         for count in (1, 17, 65, 128, 129):
             close(lean(pictures(count, 32)), net(pictures(count, 32)))
-    assert seen == [1, 17, 128, 128, 192]  # a few images may be all that memory holds
+    filled = [1, 17, 128, 128, 192]  # a few images may be all that memory holds
+    assert seen == (filled if way == "gpu" else [1, 17, 65, 128, 129])
 
 
 def pooled(net: nn.Module, values: Tensor) -> Tensor:
@@ -135,7 +158,7 @@ def test_what_follows_a_convolution_is_joined_to_it(name):
     forward, wanted = JOINED[name]
     with torch.random.fork_rng(devices=[]):
         net = written(forward, **layers())
-    assert sorted(left(check(net))) == sorted(wanted)
+    assert sorted(left(check(net, plain=name == "view by hand"))) == sorted(wanted)
 
 
 def test_a_clamp_that_others_look_behind_stays():
@@ -200,16 +223,45 @@ def test_padding_by_name_is_left_to_the_network():
     assert left(lean)[:3] == ["joined", "conv2d", "relu"]
 
 
-def test_weights_are_those_of_now():
+@pytest.mark.parametrize("what", ["weight", "bias", "running_mean", "running_var"])
+def test_weights_are_those_of_now(what):
+    net = stirred(torchvision_net("resnet18")).requires_grad_(False)
+    lean, images = lean_of(net, 64), pictures(2, 64)
+    with torch.no_grad():
+        before = lean(images)
+        getattr(net.layer1[0].bn1, what).mul_(-1.5 if what != "running_var" else 3)
+        close(lean(images), net(images))
+        assert not torch.allclose(lean(images), before, rtol=0, atol=1e-4 * float(before.abs().max()))
+        net.layer2[0].conv1.weight.mul_(-1.5)
+        net.fc.bias.add_(1)
+        close(lean(images), net(images))
+
+
+def test_weights_written_to_without_a_trace_are_read_when_it_begins_anew(way):
     net = stirred(torchvision_net("resnet18"))
     lean, images = lean_of(net, 64), pictures(2, 64)
     with torch.no_grad():
         before = lean(images)
-        net.layer1[0].conv1.weight.data.mul_(-1.5)  # in a way that leaves no trace
+        net.layer1[0].conv1.weight.data.mul_(-1.5)
         net.layer2[0].bn1.running_mean.data.add_(0.3)
-        net.fc.bias.data.add_(1)
+        assert torch.equal(lean(images), before) == (way == "cpu")
+        lean.begin_anew()
         close(lean(images), net(images))
-        assert not torch.allclose(lean(images), before, atol=0.1)
+
+
+def test_what_a_cpu_keeps_ready_serves_other_sizes_of_images(way):
+    net = stirred(torchvision_net("mobilenet_v2"))
+    lean = lean_of(net, 64)
+    with torch.no_grad():
+        for count in (4, 1, 16):
+            close(lean(pictures(count, 64)), net(pictures(count, 64)))
+
+
+def test_layouts_that_differ_are_added(way):
+    """A residual sum of values with channels last and of values in the plain layout."""
+    with torch.random.fork_rng(devices=[]):
+        net = written(lambda net, x: pooled(net, F.relu(net.first(x) + net.third(x).contiguous().clone())), **layers())
+    check(net, 16)
 
 
 def test_images_are_left_as_they_were():
@@ -221,13 +273,15 @@ def test_images_are_left_as_they_were():
     assert torch.equal(images, kept)
 
 
-def test_not_a_number_stays_one():
+def test_not_a_number_stays_one_or_it_is_said_that_it_does_not(way):
     net = written(lambda net, x: pooled(net, net.relu(net.first(x))))
     images = pictures()
     images[1, 0, 2, 2] = torch.nan
+    lean = lean_of(net)
     with torch.no_grad():
-        found = lean_of(net)(images)
-    assert found.isfinite().all(1).tolist() == [True, False, True]
+        found = lean(images)
+    assert lean.hides_nan == (way == "cpu")
+    assert found.isfinite().all(1).tolist() == [True, lean.hides_nan, True]
 
 
 def test_doubles_are_refused():

@@ -147,7 +147,7 @@ def _explained(
         elif len(passes) == 2:
             check()
 
-    many = chosen.entry.facts.hides and cost(chosen) * len(images) >= WORTH
+    many = chosen.entry.facts.hides and cost(chosen) * len(images) >= WORTH[images.device.type]
     forward = forward_of(model, images[:1]) if many else None
     answers = Answers(model, images.device, size, classes=classes, forward=forward, watch=watch)
     if targets is None:
