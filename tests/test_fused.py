@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from saliometer import explain, fused, seeds
-from saliometer.graph import lean
-from saliometer.graph.lean import finished
+from saliometer.graph import finishing
+from saliometer.graph.finishing import finished
 from saliometer.methods._extremal import brush
 from saliometer.methods._relevance import NO_BIAS, Books, Sloped, divided, largest_share
 from toys import explained, model_of, noise_batch
@@ -38,7 +38,7 @@ def both_ways(kernels, monkeypatch, find):
     """What PyTorch's operations give, and our kernels."""
     found = [find()]
     monkeypatch.setattr(fused, "kernels", lambda *values: kernels)
-    monkeypatch.setattr(lean, "kernels", lambda *values: kernels)
+    monkeypatch.setattr(finishing, "kernels", lambda *values: kernels)
     return [*found, find()]
 
 
