@@ -182,7 +182,7 @@ def test_what_is_not_a_number_goes_through_a_network_whose_lean_passes_hide_it(n
 def test_weights_written_to_without_a_trace_are_read_in_the_next_call(lean, monkeypatch):
     """Also where logits move by less than what is called alike."""
     net, images = seeded(Settable), pictures(2, 16)
-    monkeypatch.setattr("saliometer.engine.explain.WORTH", {"cpu": 60})
+    monkeypatch.setattr("saliometer.engine.forward.WORTH", {"cpu": 60 * 16 * 16})
     before = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
     net.conv.bias.data[0].add_(1e-6)
     with the_network_alone():
@@ -255,7 +255,7 @@ def test_explain_takes_it_where_passes_are_many(lean, monkeypatch):
         plain = saliometer.explain(net, images, "rise(masks=30)")
     prepared = []
     monkeypatch.setattr(forward, "Lean", lambda *given: prepared.append(1) or Lean(*given))
-    monkeypatch.setattr("saliometer.engine.explain.WORTH", {"cpu": 60})
+    monkeypatch.setattr("saliometer.engine.forward.WORTH", {"cpu": 60 * 32 * 32})
     torch.testing.assert_close(saliometer.explain(net, images, "rise(masks=30)"), plain)
     saliometer.explain(net, images, "rise(masks=29)")  # fewer than it is worth
     saliometer.explain(net, images, "smooth_grad(draws=50)")  # goes back

@@ -12,7 +12,7 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.checked import oddities, shown
 from saliometer.engine.compiled import as_written, inner
 from saliometer.engine.estimate import cost
-from saliometer.engine.forward import WORTH, forward_of
+from saliometer.engine.forward import forward_of, worth_preparing
 from saliometer.engine.known import Known
 from saliometer.engine.later import Later
 from saliometer.engine.layers import cam_layer, middle_layer
@@ -147,7 +147,7 @@ def _explained(
         elif len(passes) == 2:
             check()
 
-    many = chosen.entry.facts.hides and cost(chosen) * len(images) >= WORTH[images.device.type]
+    many = chosen.entry.facts.hides and worth_preparing(images, cost(chosen))
     forward = forward_of(model, images[:1]) if many else None
     answers = Answers(model, images.device, size, classes=classes, forward=forward, watch=watch)
     if targets is None:
