@@ -156,7 +156,7 @@ def reproduce(
     put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     others = _crops(loaded, seed) if len(source) < FEW else source.references(REFERENCES, seed, torch.device("cpu"))
     parts = list(_parts(chosen, source, ready, labelled, seed, say))
-    loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
+    loaded = replace(loaded, net=ready.net, output="logit", whole=ready, names=names)  # so that it is captured once
     asked = list(_methods(chosen).values())
     judged: list[Judged] = []
     remembered = Memory()
