@@ -116,6 +116,9 @@ def test_definitions_are_compared_with_ranks_and_agreement(run):
     assert found[0]["agreement"] == pytest.approx(1)
     assert -1 <= found[1]["agreement"] <= 1
     assert set(found[0]["ranks"]) == {"gradient", "mine", "random", "edge", "centre", "fake_cam", "all_ones"}
+    unknown = call("compare-definitions", run, "--metric", "averge_drop")
+    assert unknown.exit_code == 2
+    assert "there is no metric 'averge_drop'. Did you mean 'average_drop'?" in " ".join(unknown.output.split())
     shown = call("compare-definitions", run)
     assert shown.exit_code == 0
     assert "average_drop" in shown.stdout

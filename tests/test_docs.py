@@ -7,13 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from architectures import KINDS, explained, methods
 from saliometer import registry
 from saliometer.catalogue import READS, definitions, metric_group, metric_groups
 from saliometer.engine.asked import METHODS, METRICS, methods_asked
+from saliometer.engine.audit import audit
 from saliometer.maps import NORMALISATIONS, TIES
 from saliometer.metrics._randomised import NAMED
+from saliometer.photos import photographs
 from saliometer.sanity.similarity import SIMILARITIES
 
 ROOT = Path(__file__).parents[1]
@@ -185,6 +188,19 @@ def test_the_readme_counts_metrics_right():
     assert f"{judging} metrics judge maps" in words
     assert (len(METHODS), controls, len(METRICS)) == (7, 5, 9)
     assert "takes seven usual methods, five controls and nine metrics" in words
+
+
+@pytest.mark.slow
+def test_the_audit_that_is_shown_says_so(tmp_path):
+    """Of EfficientNet-Lite0 on the photographs of installed packages, at 64 px."""
+    for name, pixels in photographs().items():
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    found = audit("efficientnet_lite0", tmp_path, size=64, out=tmp_path / "run", device="cpu")
+    for page in (AUDIT_PAGE, (ROOT / "README.md").read_text()):
+        for sentence in found.verdict()[:2]:
+            assert f"    {sentence}" in page
+    passes, shared = (sum(one[word] for one in found.costs().values()) for word in ("passes", "passes_shared"))
+    assert re.search(rf'"{passes:,.0f} passes in \d+ s; {shared:,.0f} more were shared"', AUDIT_PAGE)
 
 
 def test_every_flag_of_an_audit_in_the_docs_is_one():

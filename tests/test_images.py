@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
-from saliometer.images import Pictures, Preprocessing, read_images
+from saliometer.images import Pictures, Preprocessing, preprocess, read_images
 
 DATA = Path(os.environ.get("SALIOMETER_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -482,6 +482,27 @@ def test_pixels_are_torchvisions(size, resize, crop, interpolation):
     ours = Preprocessing(resize, crop, interpolation=interpolation).tensor(picture)
     assert ours.dtype == torch.float32
     assert torch.equal(ours, theirs(picture))
+
+
+@pytest.mark.parametrize("size", [(3, 900), (900, 3)])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_a_long_strip_is_cut_before_it_is_resized_and_looks_the_same(size, interpolation, monkeypatch):
+    picture, how = Image.fromarray(noise(*size)), Preprocessing(36, 32, interpolation=interpolation)
+    whole = how.levels(picture).int()
+    monkeypatch.setattr(preprocess, "ROOM", 1000)
+    cut = how.levels(picture).int()
+    assert cut.shape == whole.shape == (3, 32, 32)
+    assert (cut - whole)[:, 2:-2, 2:-2].abs().max() <= 2  # of 255: places are rounded
+
+
+def test_a_strip_that_would_be_huge_is_never_made(monkeypatch):
+    made: list[tuple[int, int]] = []
+    resize = Image.Image.resize
+    monkeypatch.setattr(
+        Image.Image, "resize", lambda one, size, *a, **k: made.append(size) or resize(one, size, *a, **k)
+    )
+    assert Preprocessing(32, 32).tensor(Image.new("RGB", (1, 70_000), "red")).tolist()[0] == [[1.0] * 32] * 32
+    assert made == [(32, 32)]
 
 
 def test_a_squashed_picture_and_one_left_as_it_is():

@@ -1,5 +1,7 @@
 """What rows say: means, paired intervals, ranks with ties, the verdict in words, and how definitions differ."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,7 @@ from scipy.stats import spearmanr
 
 from saliometer import judgement, registry, results
 from saliometer.judgement import Column, columns, holdings, moves, places, sentences
+from saliometer.show_audit import moves_as_dicts, show_moves
 
 RNG = np.random.default_rng(0)
 NAN = float("nan")
@@ -253,6 +256,29 @@ def test_moves_show_the_order_under_each_definition():
     assert found[1].agreement == pytest.approx(-1)
     assert found[2].ranks["a"] == found[2].ranks["b"] == 1.5
     assert np.isnan(found[2].agreement)
+
+
+def test_what_has_no_better_end_has_no_places_and_the_undefined_is_told_to_machines_as_null():
+    one, two = (column({"a": [1, 1], "b": [1, 1]}, "iou.chance", name) for name in ("one", "two"))
+    assert moves([one, two]) == []
+    first = column({"a": [2, 2], "b": [1, 1], "c": [NAN, NAN]}, "insertion", "one")
+    second = column({"a": [NAN, NAN], "b": [1, 1], "c": [NAN, NAN]}, "insertion", "two")
+    found = json.loads(json.dumps(moves_as_dicts(moves([first, second])), allow_nan=False))
+    assert found[1]["ranks"] == {"a": None, "b": 1, "c": None}
+    assert (found[0]["agreement"], found[1]["agreement"]) == (pytest.approx(1), None)
+
+
+def test_an_undefined_place_is_a_dash_and_comes_last(capsys):
+    first = column({"a": [NAN, NAN], "b": [1, 1], "c": [2, 2]}, "insertion", "one")
+    second = column({"a": [3, 3], "b": [1, 1], "c": [NAN, NAN]}, "insertion", "two")
+    show_moves(moves([first, second]))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line[:1] in (["a"], ["b"], ["c"])] == [
+        ["c", "1", "-"],
+        ["b", "2", "2"],
+        ["a", "-", "1"],
+    ]
+    assert "nan" not in str(lines)
 
 
 def test_agreement_is_spearmans():

@@ -407,13 +407,13 @@ class Move:
 
 
 def moves(found: Sequence[Column]) -> list[Move]:
-    """For every metric that has several definitions: the order of methods under each."""
+    """For every metric that has several definitions, and a better end: the order of methods under each."""
     by_metric: dict[str, list[Column]] = {}
     for column in found:
         by_metric.setdefault(column.metric, []).append(column)
     told = []
-    for metric, some in by_metric.items():
-        if len(some) < 2 or kind_of(metric) == RANDOMISATION:
+    for some in by_metric.values():
+        if len(some) < 2 or not some[0].better:
             continue
         common = [m for m in some[0].methods if all(m in c.methods for c in some)]
         first: Floats | None = None
@@ -423,7 +423,7 @@ def moves(found: Sequence[Column]) -> list[Move]:
             first = places if first is None else first
             told.append(
                 Move(
-                    metric,
+                    column.metric,
                     column.definition,
                     dict(zip(common, places.tolist(), strict=True)),
                     correlation(first, places),

@@ -180,13 +180,34 @@ def show_moves(moves: Sequence[judgement.Move]) -> None:
         table.add_column("method", overflow="fold", min_width=16)
         for place, _ in enumerate(some):
             table.add_column(f"[{place + 1}]", justify="right")
-        for method in sorted(some[0].ranks, key=lambda m: some[0].ranks[m]):
+        for method in sorted(some[0].ranks, key=lambda m: np.nan_to_num(some[0].ranks[m], nan=np.inf)):
             places = [move.ranks[method] for move in some]
-            cells = [f"{place:g}" for place in places]
-            moved = max(places) - min(places) >= 3
+            known = [place for place in places if not np.isnan(place)]
+            moved = bool(known) and max(known) - min(known) >= 3
+            cells = [_or_dash(place, "g") for place in places]
             table.add_row(escape(method), *cells, style="bold" if moved else None)
-        table.add_row("[dim]agrees with [1][/dim]", *(f"[dim]{move.agreement:.2f}[/dim]" for move in some))
+        table.add_row("[dim]agrees with [1][/dim]", *(f"[dim]{_or_dash(one.agreement, '.2f')}[/dim]" for one in some))
         console.print(table)
         for place, move in enumerate(some):
             console.print(f"[dim][{place + 1}] {escape(move.definition)}[/dim]", highlight=False, soft_wrap=True)
     console.print("[dim]Bold: moves by three places or more. The last line is Spearman's correlation of places.[/dim]")
+
+
+def moves_as_dicts(moves: Sequence[judgement.Move]) -> list[dict[str, Any]]:
+    """The same for machines; undefined numbers are None."""
+
+    def plain(value: float) -> float | None:
+        return None if np.isnan(value) else value
+
+    return [
+        {
+            **vars(move),
+            "ranks": {m: plain(place) for m, place in move.ranks.items()},
+            "agreement": plain(move.agreement),
+        }
+        for move in moves
+    ]
+
+
+def _or_dash(value: float, how: str) -> str:
+    return "-" if np.isnan(value) else f"{value:{how}}"

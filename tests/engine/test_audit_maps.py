@@ -49,6 +49,20 @@ def test_maps_may_come_as_a_tensor_or_an_array(tmp_path, made):
     assert values(found, "average_drop", "mine") == values(found, "average_drop", "as_given")
 
 
+def test_maps_that_say_which_class_they_explain_are_judged_by_no_other(tmp_path):
+    predicted = network()(noise()).argmax(1).numpy()
+    given = {"methods": ["gradient"], "metrics": ["average_drop"], "out": tmp_path / "run"}
+    same = {"mine": kept(tmp_path, maps=ARRAY[::-1], ids=np.array(IDS[::-1]), targets=predicted[::-1])}
+    found = saliometer.audit(network(), noise(), maps=same, **given)
+    assert not found.failed
+    assert len(values(found, "average_drop", "mine")) == 5
+    other = {"other": kept(tmp_path, maps=ARRAY, targets=np.array([*predicted[:3], *(predicted[3:] + 1)]))}
+    found = saliometer.audit(network(), noise(), maps=other, **given)
+    said = f"maps 'other' explain class {predicted[3] + 1} of 'image-3', the audit class {predicted[3]} (2 of 5 images"
+    assert said in found.failed["other"]
+    assert not values(found, "average_drop", "other")
+
+
 def test_their_passes_are_in_the_estimate(tmp_path):
     told = []
     found = saliometer.audit(
@@ -96,6 +110,11 @@ def test_other_maps_of_the_same_name_are_judged_anew(tmp_path):
             "'image-1' is there more than once in ids",
         ),
         ({"maps": np.array([object()] * 5)}, "cannot read .* as npz"),
+        (
+            {"maps": ARRAY, "targets": np.zeros(4, int)},
+            r"targets of shape \(4,\) and type int64, wanted 5 whole numbers",
+        ),
+        ({"maps": ARRAY, "targets": np.zeros(5)}, "type float64, wanted 5 whole numbers, the class that each map"),
     ],
 )
 def test_files_that_do_not_hold_the_images_maps_are_refused_in_words(tmp_path, arrays, message):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 from saliometer.engine.ready import check_labels, source_given
@@ -28,6 +29,9 @@ def test_folders_named_as_the_models_classes_are_these(tmp_path):
     found, warned = checked(pictures(tmp_path, "Owl", "golden_retriever"), "label")
     assert dict(zip(found.ids, found.labels.tolist(), strict=True)) == {"Owl/a.png": 3, "golden_retriever/a.png": 1}
     assert found.pictures.classes == NAMES
+    assert not warned
+    again, warned = checked(found, "label")  # two of the names are the same, but no label is a name any more
+    assert torch.equal(again.labels, found.labels)
     assert not warned
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from battery_toys import Odds, photos, value
+from toys import model_of
 
 quantus = pytest.importorskip("quantus")
 
@@ -52,6 +53,45 @@ def test_pixel_flipping_is_our_deletion_less_its_start(step):
     wanted = (start / 2 + curves[:, :-1].sum(1) + curves[:, -1] / 2) / steps
     ours = value(f"deletion(steps={steps})", net, MAPS, photos(IMAGES))
     assert ours.tolist() == pytest.approx(wanted.tolist(), abs=1e-6)
+
+
+class Kept(nn.Module):
+    """Two classes, and the images that it was asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Tensor] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen.append(images.clone())
+        odds = images.mean((1, 2, 3))
+        return torch.stack((odds, -odds), 1)
+
+
+def test_black_is_the_lowest_value_of_the_image_to_them_and_black_to_us():
+    """A picture without a dark pixel, as the network takes it: one value for all channels, and none of them black."""
+    mean, std = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.25, 0.3])
+    pixels = 0.5 + 0.4 * torch.rand(1, 3, 8, 8, generator=GENERATOR)
+    images = (pixels - mean.view(3, 1, 1)) / std.view(3, 1, 1)
+    spies = Kept(), Kept()
+    theirs(quantus.PixelFlipping(features_in_step=64, perturb_baseline="black", **QUIET), spies[0], images, MAPS[:1])
+    model = model_of(spies[1], mean=tuple(mean.tolist()), std=tuple(std.tolist()))
+    value("deletion(steps=2,space=raw)", model, MAPS[:1], photos(images))
+    black = (-mean / std).view(1, 3, 1, 1).expand_as(images)
+    last = spies[0].seen[-1]
+    torch.testing.assert_close(last, torch.full_like(last, images.min().item()))
+    assert (last - black).abs().min() > 0.5
+    assert any(torch.allclose(one, black) for seen in spies[1].seen for one in seen.split(1))
+
+
+def test_a_set_of_pixels_gets_one_random_number_there_and_one_each_here():
+    spies = Kept(), Kept()
+    metric = quantus.MonotonicityCorrelation(nr_samples=1, features_in_step=16, **QUIET)
+    theirs(metric, spies[0], IMAGES[:1], MAPS[:1])
+    value("monotonicity(sets=4,fills=1)", spies[1], MAPS[:1], photos(IMAGES[:1]))
+    for spy, wanted in zip(spies, (1, 16), strict=True):
+        changed = [one[one != IMAGES[:1]] for seen in spy.seen for one in seen.split(1)]
+        assert [len(some.unique()) for some in changed if len(some) == 16] == [wanted] * 4
 
 
 def test_pixel_flipping_takes_the_channels_of_a_pixel_apart():

@@ -172,3 +172,13 @@ def test_their_batch_norms_are_not_drawn_but_reset_and_count_as_stages():
         weights.become([0, 1])
         given = net[0](images()).transpose(0, 1).flatten(1)
         torch.testing.assert_close(net[1].running_mean, given.mean(1), rtol=1e-4, atol=1e-5)
+
+
+def test_their_rules_for_bins_take_the_number_of_axes_for_that_of_values():
+    """A hundred times as many pixels of the same spread get no more bins there; ours are as many as are asked for."""
+    from quantus.functions import n_bins_func
+
+    small, large = (np.random.default_rng(0).normal(size=(2, 1, side, side)) for side in (20, 200))
+    for maps in (small, large):
+        found = [getattr(n_bins_func, name)(maps) for name in ("sturges_formula", "rice_rule", "square_root_choice")]
+        assert found == [int(np.log2(3) + 1), int(2 * 3 ** (1 / 3)), int(3**0.5)] == [2, 2, 1]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+import saliometer
+from audit_toys import failing
 from battery_toys import judged, photos, value
 from linear_toys import linear, pictures, some, weights
 from saliometer.metrics._draws import drawn
@@ -114,3 +116,41 @@ def test_parity_of_sensitivity_on_the_same_noise(name):
     made = judge(nr_samples=draws, perturb_func=shaken, **QUIET)
     wanted = theirs(made, maps.clone(), samples, net, channel_first=True, explain_func=again)
     assert value(f"{name}(draws={draws})", model, maps, samples).tolist() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_evaluate_explains_anew_by_a_gradient_where_maps_were_given_and_an_audit_leaves_that_out(tmp_path):
+    """Fake-CAM's map cannot move, so its sensitivity is 0."""
+    batch, net = noise_batch(), small_cnn()
+    fake = torch.ones(len(batch), 1, 8, 8)
+    fake[..., 0, 0] = 0
+    judge = quantus.MaxSensitivity(nr_samples=3, **QUIET)
+    given = {"x_batch": batch.images.numpy(), "y_batch": batch.targets.numpy()}
+    found = quantus.evaluate({"MS": judge}, {"Gradient": fake.numpy()}, net, **given)
+    assert min(found["Gradient"]["MS"]) > 0.5
+    metrics = ["max_sensitivity(draws=3)", "sparseness"]
+    ours = saliometer.audit(net, batch.images, metrics=metrics, methods=["fake_cam"], maps={"mine": fake}, out=tmp_path)
+    assert ours.left_out == {"mine, max_sensitivity": "it calls the method again, and there are only maps"}
+    (column,) = (column for column in ours.columns if column.metric == "max_sensitivity")
+    assert column.estimate("fake_cam").value == 0
+
+
+def test_evaluate_prints_what_went_wrong_and_leaves_a_hole_and_an_audit_keeps_and_tells_it(tmp_path, capsys):
+    batch, net = noise_batch(), small_cnn()
+    maps = explain(model_of(net), batch, "gradient")
+    given = {"x_batch": batch.images.numpy(), "y_batch": batch.targets.numpy()}
+
+    def broken(**_: object) -> None:
+        raise RuntimeError("it broke")
+
+    judges = {"one": broken, "other": quantus.Sparseness(**QUIET)}
+    calls = {"first": {}, "second": {}}
+    found = quantus.evaluate(judges, {"Gradient": maps.numpy()}, net, call_kwargs=calls, **given)
+    assert "Failed to evaluate Gradient explanations on one" in capsys.readouterr().out
+    assert found["Gradient"]["one"] == {}
+    assert set(found["Gradient"]["other"]) == {"first", "second"}
+    with failing("deletion"):
+        ours = saliometer.audit(
+            net, batch.images, metrics=["deletion(steps=4)", "sparseness"], methods=["gradient"], out=tmp_path
+        )
+    assert list(ours.failed) == [f"{name}, deletion" for name in ("gradient", *ours.controls)]
+    assert {column.metric for column in ours.columns} == {"deletion", "sparseness"}

@@ -196,6 +196,34 @@ def test_the_command_prints_claims_as_json(study, place, monkeypatch):
     assert " hold, " in told.stdout
 
 
+def test_folders_named_as_the_models_classes_are_its_labels(place, tmp_path, monkeypatch):
+    """As an audit reads them, and what cannot be read so is told before anything is written."""
+
+    class BegunError(Exception):
+        pass
+
+    seen: list[dict[str, int]] = []
+
+    def begun(loaded, source, **given: object) -> None:
+        assert loaded.names == ("tench", "golden retriever", "owl")  # for the report
+        seen.append(dict(zip(source.ids, source.labels.tolist(), strict=True)))
+        raise BegunError
+
+    monkeypatch.setattr(zhang, "audit", begun)
+    monkeypatch.setattr(zhang, "class_names", lambda asked, loaded: ("tench", "golden retriever", "owl"))
+    for name in ("owl", "golden_retriever"):
+        (tmp_path / "named" / name).mkdir(parents=True)
+        shutil.copy(place / "photos" / "a.png", tmp_path / "named" / name / "a.png")
+    given = {"images": str(tmp_path / "named"), "labels": None}
+    with pytest.raises(BegunError):
+        rerun(place, "named", **given)
+    assert seen == [{"golden_retriever/a.png": 1, "owl/a.png": 2}]
+    (tmp_path / "named" / "owl").rename(tmp_path / "named" / "sparrow")
+    with pytest.raises(ValueError, match="no class of model 'build' has the name 'sparrow'"):
+        rerun(place, "unnamed", **given)
+    assert not (place / "unnamed").exists()
+
+
 def test_without_images_photographs_are_taken_and_claims_about_labels_stay_open(place):
     said: list[str] = []
     found = reproduce(place / "photographs", "crop", device="cpu", say=said.append, **SCALED)

@@ -309,7 +309,9 @@ def test_claim_14_reads_the_signed_rows():
         signed = block("average_drop", "IG", [drop] * IMAGES, stage="signed_joint_minmax(fill=black)")
         found = judged(14, evidence([plain, signed]))
         assert found["holds"] is holds
-        assert f"IG 5.0 to {100 - 100 * drop:.1f}" in found["ours"]
+        assert f"IG 5.0 to {100 - 100 * drop:.1f}; methods lie up to 0.0 apart" in found["ours"]
+    other = block("average_drop", FAKE, [0.01] * IMAGES)
+    assert "methods lie up to 94.0 apart" in judged(14, evidence([plain, other, signed]))["ours"]
     assert judged(14, evidence([plain]))["holds"] is None
     assert judged(6, evidence([signed]))["holds"] is None  # signed rows stand for no others
 

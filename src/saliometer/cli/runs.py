@@ -75,12 +75,19 @@ def compare_definitions(
     """
     from saliometer.engine.run import opened
     from saliometer.judgement import columns, moves
-    from saliometer.show_audit import show_moves
+    from saliometer.registry import unknown
+    from saliometer.show_audit import moves_as_dicts, show_moves
 
-    found = moves(columns(opened(run).rows(), metric))
+    every = columns(opened(run).rows())
+    names = sorted({column.metric for column in every})
+    for name in metric:
+        if name not in names:
+            raise LookupError(f"in the run '{run}' {unknown('metric', name, names)}")
+    found = moves([column for column in every if not metric or column.metric in metric])
     if not found:
-        raise ValueError(f"the run '{run}' holds one definition of each metric: run it with several, see --help")
+        which = " and ".join(metric) or "each metric"
+        raise ValueError(f"the run '{run}' holds one definition of {which}: run it with several, see --help")
     if as_json:
-        print(json.dumps([vars(move) for move in found], indent=1))
+        print(json.dumps(moves_as_dicts(found), indent=1))
     else:
         show_moves(found)

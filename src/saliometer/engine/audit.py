@@ -132,7 +132,7 @@ def audit(
     if checkpoints is not None and not of_pairs:
         raise ValueError("checkpoints are for the metric 'cose', which was not asked for: add it to the metrics")
     ready = model_ready(loaded, source, multilabel, place)
-    names = class_names(model, str(facts["name"])) if isinstance(model, str) else ()
+    names = class_names(model, str(facts["name"])) if isinstance(model, str) else loaded.names
     source = check_labels(source, int(facts["classes"]), facts, target, names)
     given = [Made.read(free(label), found, source) for label, found in (maps or {}).items()]
     first = source.samples(0, min(UNIT, len(source)), seed, place)

@@ -1,4 +1,7 @@
-"""Maps of an audit's images that were made elsewhere: one npz with an array `maps` and, if in another order, `ids`."""
+"""Maps of an audit's images that were made elsewhere: one npz with an array `maps` and, if in another order, `ids`.
+
+Where it says in `targets` which classes they explain, these have to be the audit's.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ class Made:
     key: str
     array: Tensor  # (N, H, W) or (N, C, H, W)
     places: dict[str, int]  # image id -> place in the array
+    targets: Tensor | None = None  # (N,) the classes that they explain, where they say so
     own: bool = True
     control: bool = False
 
@@ -54,14 +58,36 @@ class Made:
         if lacking:
             raise ValueError(f"maps '{name}': no map for {len(lacking)} images, first '{lacking[0]}'")
         values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
-        return cls(name, hashlib.sha256(data).hexdigest(), values, places)
+        targets = held.get("targets")
+        if targets is not None and (targets.shape != (len(names),) or targets.dtype.kind not in "iu"):
+            raise ValueError(
+                f"maps '{name}': targets of shape {targets.shape} and type {targets.dtype}, wanted {len(names)} whole "
+                "numbers, the class that each map explains"
+            )
+        explained = None if targets is None else torch.from_numpy(targets.astype(np.int64))
+        return cls(name, hashlib.sha256(data).hexdigest(), values, places, explained)
 
     def maps(self, samples: Samples) -> Explained | Failure:
+        places = [self.places[one] for one in samples.ids]
         try:
-            chosen = self.array[[self.places[one] for one in samples.ids]]
+            self._check_targets(places, samples)
+            chosen = self.array[places]
             return Explained(checked(chosen, self.label, samples.batch.images))
         except ValueError as error:
             return Failure.of(error)
+
+    def _check_targets(self, places: list[int], samples: Samples) -> None:
+        if self.targets is None:
+            return
+        made, asked = self.targets[places].tolist(), samples.batch.targets.tolist()
+        other = [place for place, pair in enumerate(zip(made, asked, strict=True)) if pair[0] != pair[1]]
+        if other:
+            place = other[0]
+            raise ValueError(
+                f"maps '{self.label}' explain class {made[place]} of '{samples.ids[place]}', the audit class "
+                f"{asked[place]} ({len(other)} of {len(made)} images differ): make them for the audit's classes, or "
+                "choose its --target by them"
+            )
 
     def as_method(self) -> Method:
         """What metrics are told of it: a name, and no unit."""

@@ -144,8 +144,10 @@ def _tried(net: nn.Module, images: Tensor) -> Tensor:
     bad = int((~given[:1].isfinite()).sum())
     if bad:
         raise ValueError(f"the model gives {bad} values of {given.shape[1]} that are NaN or infinite; {WANTED}")
-    if given.shape[1] == 1 and bool((given == 1).all()):
-        raise ValueError("the model has fewer than two classes: a softmax over one output is always 1; remove it")
+    if given.shape[1] == 1 and bool((given == 1).all() | (given == 0).all()):
+        raise ValueError(
+            "the model has fewer than two classes: a softmax over one output is always 1, its logarithm 0; remove it"
+        )
     return given[given.isfinite().all(1)].double()  # strong noise may overflow, which is no fault
 
 

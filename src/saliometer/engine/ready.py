@@ -36,6 +36,7 @@ class Loaded:
     std: tuple[float, ...]
     output: str  # what it gives, as far as that is known: one of checked.OUTPUTS
     whole: Model | None = None  # where it came as one of ours
+    names: tuple[str, ...] = ()  # of its classes, where they are known
 
 
 def model_given(
@@ -188,6 +189,8 @@ def check_labels(
     """
     folders, said = source.pictures.classes if source.pictures else (), ""
     if source.labels is None or source.pictures is None or int(source.labels.max()) >= len(folders):
+        return _in_range(source, classes, facts)
+    if folders == tuple(names):  # they were looked up before
         return _in_range(source, classes, facts)
     known = _places(names)
     found = {folder: known.get(_plain(folder), []) for folder in folders}

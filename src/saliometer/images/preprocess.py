@@ -15,6 +15,7 @@ INTERPOLATIONS = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
+ROOM = 1 << 26  # pixels of a resized picture; of a longer strip only the part that is cut out is made
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,20 @@ class Preprocessing:
 
     def _placed(self, picture: Image.Image, interpolation: Image.Resampling) -> Image.Image:
         size = self._resized(*picture.size)
+        if size[0] * size[1] > ROOM and 0 < self.crop <= min(size):
+            return self._cut_first(picture, size, interpolation)
         picture = picture if size == picture.size else picture.resize(size, interpolation)
         if not self.crop or picture.size == (self.crop, self.crop):
             return picture
         left, top = (self._margin(side) for side in picture.size)
         return picture.crop((left, top, left + self.crop, top + self.crop))  # black where it reaches beyond
+
+    def _cut_first(self, picture: Image.Image, size: tuple[int, int], interpolation: Image.Resampling) -> Image.Image:
+        """The same but for rounding and two pixels at the cut's edges, and a strip of 1 x 50,000 pixels fits."""
+        scales = [side / now for side, now in zip(picture.size, size, strict=True)]
+        left, top = (self._margin(side) * scale for side, scale in zip(size, scales, strict=True))
+        box = (left, top, left + self.crop * scales[0], top + self.crop * scales[1])
+        return picture.resize((self.crop, self.crop), interpolation, box)
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
         if not self.resize:

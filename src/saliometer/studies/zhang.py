@@ -18,10 +18,11 @@ from saliometer import transforms
 from saliometer.engine.answer import Answers
 from saliometer.engine.asked import REFERENCES
 from saliometer.engine.audit import audit
+from saliometer.engine.class_names import class_names
 from saliometer.engine.device import find
 from saliometer.engine.judged import Judged
 from saliometer.engine.presets import ZHANG
-from saliometer.engine.ready import Loaded, model_given, model_ready, source_given
+from saliometer.engine.ready import Loaded, check_labels, model_given, model_ready, source_given
 from saliometer.engine.run import Run
 from saliometer.engine.run import opened as open_run
 from saliometer.engine.shared import Memory
@@ -144,6 +145,8 @@ def reproduce(
     loaded = model_given(model or chosen.model, weights, mean, std, size or chosen.side, "auto", resize)
     source = source_given(images or "photographs", labels, None, loaded.preprocessing, 0 if images else SHOTS, "")
     ready = model_ready(loaded, source, False, place)
+    names = class_names(model or chosen.model, str(loaded.facts["name"]))
+    source = check_labels(source, int(loaded.facts["classes"]), loaded.facts, "label", names)
     labelled = source.labels is not None
     if not labelled:
         source = replace(source, labels=_predicted(ready, source, place))
@@ -153,7 +156,7 @@ def reproduce(
     put(folder / "study.json", (json.dumps(told, indent=1) + "\n").encode())
     others = _crops(loaded, seed) if len(source) < FEW else source.references(REFERENCES, seed, torch.device("cpu"))
     parts = list(_parts(chosen, source, ready, labelled, seed, say))
-    loaded = replace(loaded, net=ready.net, output="logit", whole=ready)  # so that it is captured once
+    loaded = replace(loaded, net=ready.net, output="logit", whole=ready, names=names)  # so that it is captured once
     asked = list(_methods(chosen).values())
     judged: list[Judged] = []
     remembered = Memory()
