@@ -312,3 +312,11 @@ def test_a_network_of_which_larger_batches_run_something_else_is_refused():
     net = written(lambda net, x: pooled(net, net.first(x)) * (2.5 if len(x) > 2 else 1.5))
     with pytest.raises(UnfitError, match="larger batches"):
         lean_of(net)
+
+
+def test_it_hangs_no_hooks_on_a_network(monkeypatch):
+    """They would name its modules, for which it has no use, and take longer than all else."""
+    net, hung = written(lambda net, x: pooled(net, net.relu(net.first(x)))), []
+    monkeypatch.setattr(nn.Module, "register_forward_hook", lambda *given, **options: hung.append(given))
+    check(net)
+    assert not hung

@@ -31,7 +31,7 @@ class Lean:
         held = (*net.parameters(), *net.buffers())
         if any(value.dtype != torch.float32 for value in held if value.is_floating_point()):
             raise UnfitError("a lean pass is for float32")
-        graphs = [capture(net, logits, image.expand(size, *image.shape[1:])) for size in SIZES]
+        graphs = [capture(net, logits, image.expand(size, *image.shape[1:]), named=False) for size in SIZES]
         if not all(is_live(graph, held) for graph in graphs):
             raise UnfitError(f"{type(net).__name__} computes weights in its forward")
         steps = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
