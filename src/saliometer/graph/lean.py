@@ -42,11 +42,11 @@ class Lean:
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
     def __call__(self, images: Tensor) -> Tensor:
-        self.way.begin()
+        way = self.way.begin()
         rows = self._filled_up(images)
         values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
         for step, done in self._plan(len(rows)):
-            values[step.number] = self.way.run(step, values) if isinstance(step, Joined) else step(values)
+            values[step.number] = way.run(step, values) if isinstance(step, Joined) else step(values)
             for number in done:
                 del values[number]
         (logits,) = values.values()
