@@ -192,6 +192,40 @@ def test_weights_written_to_without_a_trace_are_read_in_the_next_call(lean, monk
     assert float((found - wanted).abs().max()) < 0.2 * float((before - wanted).abs().max())
 
 
+def replaced(net: nn.Module) -> None:
+    net.conv.bias = nn.Parameter(net.conv.bias + torch.tensor([2e-5, 0, 0, 0]), requires_grad=False)
+
+
+def other_times(net: nn.Module) -> None:
+    net.times = 1 + 1e-5
+
+
+@pytest.mark.parametrize("change", [replaced, other_times])
+def test_a_network_made_of_other_parts_is_prepared_anew(change, lean):
+    """Also where logits move by less than what is called alike."""
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.no_grad():
+        first = forward_of(model_of(net), images[:1])
+        before = first(images)
+        change(net)
+        wanted = net(images)
+        second = forward_of(model_of(net), images[:1])
+        found = second(images)
+    assert float((found - wanted).abs().max()) < 0.2 * float((before - wanted).abs().max())
+    assert second._lean is not first._lean
+
+
+def test_callers_in_inference_mode_get_it_too(lean):
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.inference_mode():
+        passes = forward_of(model_of(net), images[:1])
+        torch.testing.assert_close(passes(images), net(images))
+    assert passes._lean is not None
+    with torch.no_grad():
+        passes = forward_of(model_of(net), images[:1])
+        torch.testing.assert_close(passes(images), net(images))
+
+
 def test_memory_that_runs_out_is_told(net, lean, monkeypatch):
     def short(*_):
         raise RuntimeError("CUDA out of memory")

@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from saliometer.engine.device import out_of_memory
 from saliometer.fused import kernels, onednn
+from saliometer.graph import state_of
 from saliometer.graph.lean import Lean
 from saliometer.types import Model
 
 WORTH = {"cuda": 2**16, "cpu": 2**12}  # passes from which the seconds that it takes to prepare lean ones are won back
 CLOSE = 1e-4  # what logits may differ by, relative to the largest
 
-_known: weakref.WeakKeyDictionary[nn.Module, tuple[object, Lean | None]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[nn.Module, tuple[object, object, Lean | None]] = weakref.WeakKeyDictionary()
 
 
 def forward_of(model: Model, image: Tensor) -> Callable[[Tensor], Tensor]:
@@ -37,9 +38,9 @@ class Forward:
 
     def __call__(self, images: Tensor) -> Tensor:
         if not self._begun:
-            like, self._lean = _known.get(self.model.net, (None, None))
+            like, made, self._lean = _known.get(self.model.net, (None, None, None))
             self._begun = True
-            if like != self._like:
+            if (like, made) != (self._like, _made(self.model.net)):
                 self._prepare(images)
             elif self._lean is not None:
                 self._lean.begin_anew()
@@ -61,7 +62,8 @@ class Forward:
     def _prepare(self, images: Tensor) -> None:
         self._fresh = True
         try:
-            self._keep(Lean(self.model.net, self.model.logits, images[:1]))
+            with torch.inference_mode(False):  # what is made in there does not say when it is written to
+                self._keep(Lean(self.model.net, self.model.logits, images[:1]))
         except Exception as error:  # a network that nobody thought of loses speed, not its answer
             if out_of_memory(error):
                 raise
@@ -70,11 +72,17 @@ class Forward:
     def _keep(self, lean: Lean | None) -> None:
         self._lean = lean
         self._agreed.clear()
-        _known[self.model.net] = self._like, lean
+        _known[self.model.net] = self._like, _made(self.model.net), lean
 
 
 def _like(images: Tensor) -> object:
     return images.shape[1:], images.dtype, images.device
+
+
+def _made(net: nn.Module) -> object:
+    """What a network is made of, whatever was written to its weights."""
+    modules, held, _, flags = state_of(net)
+    return modules, held, flags
 
 
 def _finite(images: Tensor) -> bool:
