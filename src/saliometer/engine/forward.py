@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from saliometer.engine.device import out_of_memory
 from saliometer.fused import kernels, onednn
 from saliometer.graph import state_of
-from saliometer.graph.lean import Lean
+from saliometer.graph.lean import Lean, NotFiniteError
 from saliometer.types import Model
 
 WORTH = {"cuda": 2**16, "cpu": 2**12}  # passes from which the seconds that it takes to prepare lean ones are won back
@@ -47,8 +47,13 @@ class Forward:
         if self._lean is None or _like(images) != self._like or (self._lean.hides_nan and not _finite(images)):
             return self.model.logits(images)
         if len(images) in self._agreed:
-            return self._lean(images)
+            try:
+                return self._lean(images)
+            except NotFiniteError:
+                return self.model.logits(images)
         own = self.model.logits(images)
+        if not own.isfinite().all():
+            return own  # with which nothing can be compared
         found = _tried(self._lean, images, own)
         if found is None and not self._fresh:
             self._prepare(images)

@@ -21,7 +21,13 @@ from saliometer.graph.sizes import SIZES, grown, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
+BREAKS = frozenset(("div", "true_divide", "reciprocal", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "exp"))
+# of numbers they may make what is not one, or infinity
 MANY = 64  # with channels last a GPU's batches of more than that are multiples of it
+
+
+class NotFiniteError(ArithmeticError):
+    """Something is not a number on the way, which a clamp would hide."""
 
 
 class Lean:
@@ -38,6 +44,7 @@ class Lean:
         self.steps, norms = joined(graphs[0], steps)
         self.hides_nan = onednn.fits(image)
         self.way = Precomputed(norms) if self.hides_nan else Finishing(norms)
+        self._watched = {s.number for s in self.steps if isinstance(s, Step) and s.op in BREAKS}
         self.layout = torch.channels_last if self.hides_nan else _layout(graphs[0])
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
@@ -47,6 +54,8 @@ class Lean:
         values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
         for step, done in self._plan(len(rows)):
             values[step.number] = way.run(step, values) if isinstance(step, Joined) else step(values)
+            if self.hides_nan and step.number in self._watched and not values[step.number].sum().isfinite():
+                raise NotFiniteError
             for number in done:
                 del values[number]
         (logits,) = values.values()
