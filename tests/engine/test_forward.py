@@ -179,6 +179,30 @@ def test_what_is_not_a_number_goes_through_a_network_whose_lean_passes_hide_it(n
         assert passes(images).isfinite().all(1).tolist() == [True, True, False, True, True]
 
 
+class Standardising(nn.Module):
+    """Makes something that is not a number of images of one colour."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        even = images - images.mean((1, 2, 3), keepdim=True)
+        return self.head(self.conv(even / even.square().mean((1, 2, 3), keepdim=True).sqrt()).relu().mean((2, 3)))
+
+
+@pytest.mark.parametrize("grey_first", [False, True])
+def test_what_is_not_a_number_on_the_way_stays_one(grey_first, lean):
+    net, images = seeded(Standardising), pictures(5, 16)
+    grey = images.clone()
+    grey[2] = 0.5
+    with torch.no_grad():
+        passes = forward_of(model_of(net), images[:1])
+        for given in (grey, images, grey, images) if grey_first else (images, grey, images):
+            torch.testing.assert_close(passes(given), net(given), equal_nan=True)
+    assert passes._lean is not None
+
+
 def test_weights_written_to_without_a_trace_are_read_in_the_next_call(lean, monkeypatch):
     """Also where logits move by less than what is called alike."""
     net, images = seeded(Settable), pictures(2, 16)
@@ -190,6 +214,40 @@ def test_weights_written_to_without_a_trace_are_read_in_the_next_call(lean, monk
         wanted = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
     found = saliometer.explain(net, images, "rise(masks=30)", torch.tensor([1, 2]))
     assert float((found - wanted).abs().max()) < 0.2 * float((before - wanted).abs().max())
+
+
+def replaced(net: nn.Module) -> None:
+    net.conv.bias = nn.Parameter(net.conv.bias + torch.tensor([2e-5, 0, 0, 0]), requires_grad=False)
+
+
+def other_times(net: nn.Module) -> None:
+    net.times = 1 + 1e-5
+
+
+@pytest.mark.parametrize("change", [replaced, other_times])
+def test_a_network_made_of_other_parts_is_prepared_anew(change, lean):
+    """Also where logits move by less than what is called alike."""
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.no_grad():
+        first = forward_of(model_of(net), images[:1])
+        before = first(images)
+        change(net)
+        wanted = net(images)
+        second = forward_of(model_of(net), images[:1])
+        found = second(images)
+    assert float((found - wanted).abs().max()) < 0.2 * float((before - wanted).abs().max())
+    assert second._lean is not first._lean
+
+
+def test_callers_in_inference_mode_get_it_too(lean):
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.inference_mode():
+        passes = forward_of(model_of(net), images[:1])
+        torch.testing.assert_close(passes(images), net(images))
+    assert passes._lean is not None
+    with torch.no_grad():
+        passes = forward_of(model_of(net), images[:1])
+        torch.testing.assert_close(passes(images), net(images))
 
 
 def test_memory_that_runs_out_is_told(net, lean, monkeypatch):

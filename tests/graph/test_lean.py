@@ -13,7 +13,7 @@ from graph_toys import pictures, torchvision_net, written
 from saliometer.fused import onednn
 from saliometer.graph.capture import UnfitError
 from saliometer.graph.finishing import Finishing
-from saliometer.graph.joined import Joined
+from saliometer.graph.joined import Joined, Norms
 from saliometer.graph.lean import Lean
 from saliometer.graph.precomputed import Precomputed
 
@@ -312,3 +312,27 @@ def test_a_network_of_which_larger_batches_run_something_else_is_refused():
     net = written(lambda net, x: pooled(net, net.first(x)) * (2.5 if len(x) > 2 else 1.5))
     with pytest.raises(UnfitError, match="larger batches"):
         lean_of(net)
+
+
+def test_another_thread_may_begin_while_weights_are_made_ready(monkeypatch):
+    net = stirred(torchvision_net("resnet18"))
+    lean, images, real, found = lean_of(net, 64), pictures(2, 64), Norms.now, []
+
+    def now(norms: Norms) -> tuple[Tensor, Tensor]:
+        with monkeypatch.context() as patch:
+            patch.setattr(Norms, "now", real)
+            found.append(lean(images))  # as the other would
+        return real(norms)
+
+    monkeypatch.setattr(Norms, "now", now)
+    with torch.no_grad():
+        close(lean(images), net(images))
+        close(found[0], net(images))
+
+
+def test_it_hangs_no_hooks_on_a_network(monkeypatch):
+    """They would name its modules, for which it has no use, and take longer than all else."""
+    net, hung = written(lambda net, x: pooled(net, net.relu(net.first(x)))), []
+    monkeypatch.setattr(nn.Module, "register_forward_hook", lambda *given, **options: hung.append(given))
+    check(net)
+    assert not hung

@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from saliometer.engine.device import out_of_memory
 from saliometer.fused import kernels, onednn
-from saliometer.graph.lean import Lean
+from saliometer.graph import state_of
+from saliometer.graph.lean import Lean, NotFiniteError
 from saliometer.types import Model
 
 WORTH = {"cuda": 2**32, "cpu": 2**26}  # pixels that go through until the seconds of preparing lean passes are won back
 CLOSE = 1e-4  # what logits may differ by, relative to the largest
 
-_known: weakref.WeakKeyDictionary[nn.Module, tuple[object, Lean | None]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[nn.Module, tuple[object, object, Lean | None]] = weakref.WeakKeyDictionary()
 
 
 def forward_of(model: Model, image: Tensor) -> Callable[[Tensor], Tensor]:
@@ -42,17 +43,22 @@ class Forward:
 
     def __call__(self, images: Tensor) -> Tensor:
         if not self._begun:
-            like, self._lean = _known.get(self.model.net, (None, None))
+            like, made, self._lean = _known.get(self.model.net, (None, None, None))
             self._begun = True
-            if like != self._like:
+            if (like, made) != (self._like, _made(self.model.net)):
                 self._prepare(images)
             elif self._lean is not None:
                 self._lean.begin_anew()
         if self._lean is None or _like(images) != self._like or (self._lean.hides_nan and not _finite(images)):
             return self.model.logits(images)
         if len(images) in self._agreed:
-            return self._lean(images)
+            try:
+                return self._lean(images)
+            except NotFiniteError:
+                return self.model.logits(images)
         own = self.model.logits(images)
+        if not own.isfinite().all():
+            return own  # with which nothing can be compared
         found = _tried(self._lean, images, own)
         if found is None and not self._fresh:
             self._prepare(images)
@@ -66,7 +72,8 @@ class Forward:
     def _prepare(self, images: Tensor) -> None:
         self._fresh = True
         try:
-            self._keep(Lean(self.model.net, self.model.logits, images[:1]))
+            with torch.inference_mode(False):  # what is made in there does not say when it is written to
+                self._keep(Lean(self.model.net, self.model.logits, images[:1]))
         except Exception as error:  # a network that nobody thought of loses speed, not its answer
             if out_of_memory(error):
                 raise
@@ -75,11 +82,17 @@ class Forward:
     def _keep(self, lean: Lean | None) -> None:
         self._lean = lean
         self._agreed.clear()
-        _known[self.model.net] = self._like, lean
+        _known[self.model.net] = self._like, _made(self.model.net), lean
 
 
 def _like(images: Tensor) -> object:
     return images.shape[1:], images.dtype, images.device
+
+
+def _made(net: nn.Module) -> object:
+    """What a network is made of, whatever was written to its weights."""
+    modules, held, _, flags = state_of(net)
+    return modules, held, flags
 
 
 def _finite(images: Tensor) -> bool:

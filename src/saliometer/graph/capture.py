@@ -7,7 +7,7 @@ ones that do not. What does not depend on the images is computed for real, once,
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -152,8 +152,8 @@ def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
     return known
 
 
-def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> Graph:
-    """Run the network on fake images and turn what it does into steps."""
+def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, *, named: bool = True) -> Graph:
+    """Run the network on fake images and turn what it does into steps; to have them `named` takes twice as long."""
 
     constants = _Constants()
 
@@ -162,8 +162,9 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) 
             return logits(images)
 
     traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
+    marked = _marked(net) if named else nullcontext()
     try:
-        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), _marked(net):
+        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), marked:
             found = traced(images.clone())
     except Exception as error:
         with torch.no_grad():
@@ -338,12 +339,11 @@ class _Converter:
         if not simple or plain is None or target._overloadname not in plain.overloads():
             raise UnfitError(f"{what} in a way that is not followed, {INSTEAD}")
         shared = [n for n, root in self.root.items() if root == self.root[old.number] and n != old.number]
-        later = {step for user in self._after(node) for step in self._refs(user)}
-        if later & set(shared):
+        if shared and any(step in shared for user in self._after(node) for step in self._refs(user)):
             raise UnfitError(f"{what} of which another view is used later, {INSTEAD}")
         new = self._add(node, name.removesuffix("_"), getattr(plain, target._overloadname), args, kwargs)
         for known, value in self.known.items():
-            if value == old:
+            if type(value) is Ref and value.number == old.number:
                 self.known[known] = new
         return new
 

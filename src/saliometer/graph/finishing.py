@@ -19,8 +19,9 @@ class Finishing:
     def forget(self) -> None:
         """Nothing is kept."""
 
-    def begin(self) -> None:
+    def begin(self) -> "Finishing":
         self._scale, self._shift = self._norms.now()
+        return self
 
     def run(self, step: Joined, values: dict[int, Any]) -> Tensor:
         given, weight, how = values[step.conv.inputs[0]], step.weight, step.geometry

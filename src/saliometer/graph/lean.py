@@ -21,7 +21,13 @@ from saliometer.graph.sizes import SIZES, grown, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
+BREAKS = frozenset(("div", "true_divide", "reciprocal", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "exp"))
+# of numbers they may make what is not one, or infinity
 MANY = 64  # with channels last a GPU's batches of more than that are multiples of it
+
+
+class NotFiniteError(ArithmeticError):
+    """Something is not a number on the way, which a clamp would hide."""
 
 
 class Lean:
@@ -31,22 +37,25 @@ class Lean:
         held = (*net.parameters(), *net.buffers())
         if any(value.dtype != torch.float32 for value in held if value.is_floating_point()):
             raise UnfitError("a lean pass is for float32")
-        graphs = [capture(net, logits, image.expand(size, *image.shape[1:])) for size in SIZES]
+        graphs = [capture(net, logits, image.expand(size, *image.shape[1:]), named=False) for size in SIZES]
         if not all(is_live(graph, held) for graph in graphs):
             raise UnfitError(f"{type(net).__name__} computes weights in its forward")
         steps = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
         self.steps, norms = joined(graphs[0], steps)
         self.hides_nan = onednn.fits(image)
         self.way = Precomputed(norms) if self.hides_nan else Finishing(norms)
+        self._watched = {s.number for s in self.steps if isinstance(s, Step) and s.op in BREAKS}
         self.layout = torch.channels_last if self.hides_nan else _layout(graphs[0])
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
     def __call__(self, images: Tensor) -> Tensor:
-        self.way.begin()
+        way = self.way.begin()
         rows = self._filled_up(images)
         values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
         for step, done in self._plan(len(rows)):
-            values[step.number] = self.way.run(step, values) if isinstance(step, Joined) else step(values)
+            values[step.number] = way.run(step, values) if isinstance(step, Joined) else step(values)
+            if self.hides_nan and step.number in self._watched and not values[step.number].sum().isfinite():
+                raise NotFiniteError
             for number in done:
                 del values[number]
         (logits,) = values.values()

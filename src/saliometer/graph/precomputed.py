@@ -12,30 +12,36 @@ from saliometer.fused import onednn
 from saliometer.graph.joined import Joined, Norms
 
 
+class Ready:
+    """What was made of weights as they were; a pass keeps to it, whatever another thread makes anew meanwhile."""
+
+    def __init__(self, state: list[tuple[int, int]], scale: Tensor, shift: Tensor) -> None:
+        self.state, self._scale, self._shift = state, scale, shift
+        self._made: dict[int, tuple[Tensor, Tensor]] = {}  # weights and bias of each joined step
+
+    def run(self, step: Joined, values: dict[int, Any]) -> Tensor:
+        given, added = values[step.conv.inputs[0]], None if step.added is None else values[step.added]
+        if step.number not in self._made:
+            weight = step.weight * self._scale[step.channels, None, None, None]
+            if given.is_contiguous(memory_format=torch.channels_last):  # else what comes out would be that
+                weight = onednn.laid_out(weight, step.geometry, given.shape)
+            self._made[step.number] = weight, self._shift[step.channels].clone()
+        return onednn.convolved(given, *self._made[step.number], step.geometry, step.low, step.high, added)
+
+
 class Precomputed:
     """Runs joined convolutions with weights that are kept ready."""
 
     def __init__(self, norms: Norms) -> None:
         self._norms = norms
-        self._state: list[tuple[int, int]] = []
-        self._ready: dict[int, tuple[Tensor, Tensor]] = {}  # weights and bias of each joined step
+        self._ready: Ready | None = None
 
     def forget(self) -> None:
-        self._state = []
+        self._ready = None
 
-    def begin(self) -> None:
+    def begin(self) -> Ready:
         state = [(tensor.data_ptr(), tensor._version) for tensor in self._norms.read]
-        if state != self._state:
-            self._state = state
-            self._ready.clear()
-            self._scale, self._shift = self._norms.now()
-
-    def run(self, step: Joined, values: dict[int, Any]) -> Tensor:
-        given, added = values[step.conv.inputs[0]], None if step.added is None else values[step.added]
-        if step.number not in self._ready:
-            scale = self._scale[step.channels, None, None, None]
-            weight = step.weight * scale
-            if given.is_contiguous(memory_format=torch.channels_last):  # else what comes out would be that
-                weight = onednn.laid_out(weight, step.geometry, given.shape)
-            self._ready[step.number] = weight, self._shift[step.channels].clone()
-        return onednn.convolved(given, *self._ready[step.number], step.geometry, step.low, step.high, added)
+        ready = self._ready
+        if ready is None or ready.state != state:
+            ready = self._ready = Ready(state, *self._norms.now())
+        return ready
