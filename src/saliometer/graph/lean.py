@@ -21,8 +21,8 @@ from saliometer.graph.sizes import SIZES, grown, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
+# Operations that may make of numbers what is not one, or infinity:
 BREAKS = frozenset(("div", "true_divide", "reciprocal", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "exp"))
-# of numbers they may make what is not one, or infinity
 MANY = 64  # with channels last a GPU's batches of more than that are multiples of it
 
 
