@@ -31,7 +31,7 @@ import bare
 import metric_peers
 from methods import Setting, precision, setting, write
 from saliometer import explain
-from saliometer.cli._allocator import keep_memory
+from saliometer.allocator import keep_memory
 from saliometer.engine import device as devices
 from saliometer.engine.answer import Answers
 from saliometer.engine.asked import METRICS, UNIT, UNIT_CUDA, methods_asked

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from saliometer.allocator import keep_memory
     from saliometer.engine.audit import audit
     from saliometer.engine.bench import bench
     from saliometer.engine.explain import explain
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Batch", "Features", "Gradients", "Logits", "Model", "Samples", "__version__", "audit", "bench", "explain",
-    "identify", "method", "metric", "model", "task",
+    "identify", "keep_memory", "method", "metric", "model", "task",
 ]  # fmt: skip
 _HOMES = {
+    "allocator": ("keep_memory",),
     "engine.audit": ("audit",),
     "engine.bench": ("bench",),
     "engine.explain": ("explain",),

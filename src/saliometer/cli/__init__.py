@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from saliometer import __version__
-from saliometer.cli._allocator import keep_memory
+from saliometer.allocator import keep_memory
 from saliometer.cli.audit import audit
 from saliometer.cli.bench import bench
 from saliometer.cli.explain import explain

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from saliometer.cli._allocator import KEPT, LEAST, MMAP, TRIM, keep_memory
+from saliometer.allocator import KEPT, LEAST, MMAP, TRIM, keep_memory
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ def keep_memory() -> None:
     """On Linux; elsewhere, and with another C library, nothing.
 
     glibc hands large blocks back as soon as they are freed and gets them anew, page by page and zeroed: half of the
-    time of a small network's passes on a CPU. The command alone does so, for how a caller's process uses memory is the
-    caller's business (`MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_` do the same from outside).
+    time of some networks' passes on a CPU. The command does so by itself; in Python it has to be called, for how a
+    caller's process uses memory is the caller's business. It lasts as long as the process.
     """
     if sys.platform != "linux":
         return
