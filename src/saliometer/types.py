@@ -208,11 +208,11 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """A metric's question to the method itself, answered as (count, N): `take(k, its maps at variant k)`."""
+    """A metric's question to the method itself, answered as (count, N): what `take` makes of the variants' maps."""
 
     variants: Variants
     count: int
-    take: Callable[[int, Tensor], Tensor]  # of maps (N, C, H, W); gives (N,)
+    take: Callable[[Tensor], Tensor]  # of maps (ks, N, C, H, W); gives (ks, N)
     key: str = ""
 
 

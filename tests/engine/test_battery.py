@@ -11,7 +11,7 @@ from saliometer.engine.battery import Measure, Shelf, measured
 from saliometer.engine.score import Failure
 from saliometer.registry import Entry, Facts, Spec
 from saliometer.seeds import fork, forks
-from saliometer.types import Maps, Scored, Scores, unaltered
+from saliometer.types import Maps, Scored, Scores, each, unaltered
 from toys import CPU, asked, explain, model_of, small_cnn
 
 MODEL = model_of(small_cnn())
@@ -106,10 +106,7 @@ def test_the_method_itself_explains_each_copy_with_the_same_targets_and_seeds_of
 
     def again(maps, samples, subject):
         images = samples.batch.images
-        doubled = Maps(
-            lambda ks: torch.stack([images * (k + 1) for k in ks]), 2, lambda _, found: found.sum((1, 2, 3)).double()
-        )
-        found = yield doubled
+        found = yield Maps(each(lambda k: images * (k + 1)), 2, lambda maps: maps.sum((2, 3, 4)).double())
         return found[0] + 10 * found[1]
 
     for method in ("gradient", "smooth_grad(draws=2)"):

@@ -6,7 +6,7 @@ import torch
 from battery_toys import all_costs, judged, photos, value
 from linear_toys import linear, one, pictures, some, weights
 from saliometer.correlation import mean_ranks
-from saliometer.metrics._distances import distance
+from saliometer.metrics._distances import DISTANCES, distance
 from saliometer.metrics._draws import drawn
 from saliometer.seeds import uniform
 from toys import explain, model_of, noise_batch, small_cnn
@@ -107,12 +107,18 @@ def test_the_target_stays_when_the_prediction_changes():
 
 
 def test_distances_by_hand():
-    maps, others = torch.tensor([[3.0, 4, 0]]), torch.tensor([[3.0, 4, 5]])
+    maps, others = torch.tensor([3.0, 4, 0]).view(1, 1, 1, 3), torch.tensor([3.0, 4, 5]).view(1, 1, 1, 3)
     assert distance("relative", maps, others).item() == pytest.approx(1)
     assert distance("absolute", maps, others).item() == pytest.approx(5)
     assert distance("cosine", maps, others).item() == pytest.approx(1 - 25 / 5 / 50**0.5)
     assert distance("spearman", maps, others).item() == pytest.approx(1 + 0.5)
     assert distance("spearman", maps, -maps).item() == pytest.approx(2)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_several_others_are_compared_as_one_at_a_time(name):
+    maps, others = some(2, 3, 4, 4), torch.stack([some(2, 3, 4, 4) + 1, some(2, 3, 4, 4) ** 2, some(2, 3, 4, 4)])
+    torch.testing.assert_close(distance(name, maps, others), torch.stack([distance(name, maps, o) for o in others]))
 
 
 def test_equal_values_share_their_rank():
@@ -121,7 +127,7 @@ def test_equal_values_share_their_rank():
     torch.testing.assert_close(mean_ranks(values), torch.from_numpy(scipy.rankdata(values.numpy(), axis=1)) - 1)
     other = some(3, 20)
     wanted = [1 - scipy.spearmanr(a.numpy(), b.numpy()).statistic for a, b in zip(values, other, strict=True)]
-    assert distance("spearman", values, other).tolist() == pytest.approx(wanted)
+    assert distance("spearman", values[:, None, None], other[:, None, None]).tolist() == pytest.approx(wanted)
 
 
 def test_bad_parameters_are_told():

@@ -99,11 +99,11 @@ class Answers:
             return self._activations(question)
         if isinstance(question, Walk):
             return self._walk(question)
+        assert isinstance(question, Gradients), "maps are asked of the method"
         if _place(question) == "":
             heard = self._once(question.variants(range(1))[0], targets, seen, places)
             slope = self._reached(heard.get("", (None, None))[1])
             return question.take(0, slope.clone(memory_format=torch.contiguous_format))  # others may get the same
-        assert isinstance(question, Gradients), "maps are asked of the method"
         return self._gradients(question, targets)
 
     def _once(self, images: Tensor, targets: Tensor, seen: list[Seen], places: list[str]) -> Heard:

@@ -165,8 +165,9 @@ def _find(question: Question, method: Method, samples: Samples, shelf: Shelf) ->
 
 
 def _explained_again(question: Maps, method: Method, batch: Batch, answers: Answers) -> Iterator[Tensor]:
-    """Copies x images in full batches; a method that draws draws anew for each copy."""
-    together = max(1, answers.size // len(batch))
+    """Copies x images in batches about equally full; a method that draws draws anew for each copy."""
+    fitting = max(1, answers.size // len(batch))
+    together = -(-question.count // -(-question.count // fitting))
     for start in range(0, question.count, together):
         ks = range(start, min(start + together, question.count))
         copies = question.variants(ks)
@@ -179,8 +180,7 @@ def _explained_again(question: Maps, method: Method, batch: Batch, answers: Answ
             answers.shared = shared
         if isinstance(found, Failure):
             raise found.error
-        for k, maps in zip(ks, found.maps.unflatten(0, (len(ks), -1)), strict=True):
-            yield question.take(k, maps)[None]
+        yield question.take(found.maps.unflatten(0, (len(ks), -1)))
 
 
 def _rows(

@@ -28,7 +28,7 @@ def moved(
         noise = uniform(drawn(seeds, "sensitivity", ks), "noise", *images.shape[1:]).to(images.dtype)
         return images + (noise.mul_(2).sub_(1) * reach).view(len(ks), *images.shape)
 
-    def take(_: int, others: Tensor) -> Tensor:
+    def take(others: Tensor) -> Tensor:
         return distance(measure, maps, others)
 
     found = yield Maps(shaken, draws, take, key=f"sensitivity {radius} {space} {measure}")

@@ -1,6 +1,7 @@
 """Attack sensitivity: the most that a map changes under a small change of the image that was searched for."""
 
 from collections.abc import Generator
+from functools import partial
 from math import inf
 
 import torch
@@ -50,9 +51,7 @@ def attack_sensitivity(
     own = subject.method.name in DIFFERENTIABLE and parameters(subject).get("output", "logit") == "logit"
     times_input = own and DIFFERENTIABLE[subject.method.name]
     points, visited = yield from _search(samples, subject, times_input, radius, steps, step)
-    found = yield Maps(
-        lambda ks: points[ks.start : ks.stop], len(points), lambda _, others: relative(maps, others)
-    )  # fmt: skip
+    found = yield Maps(lambda ks: points[ks.start : ks.stop], len(points), partial(relative, maps))
     empty = norms(maps) == 0
     value = found.masked_fill(~visited, -inf).amax(0)
     invalid = {
