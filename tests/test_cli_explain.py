@@ -9,7 +9,9 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+import saliometer
 from saliometer.cli import app
+from saliometer.engine import forward
 from saliometer.engine.class_names import class_names
 from saliometer.engine.pictured import pictured
 from saliometer.engine.run import opened
@@ -169,6 +171,27 @@ def test_many_images_are_drawn_by_lot_and_all_maps_are_kept_on_request() -> None
         torch.testing.assert_close(every.maps["gradient"][place].flatten(), net[1].weight[every.targets[place]])
     least = pictured(net, of_tensors(images), ["gradient"], target="least", every=True)
     assert least.targets.tolist() == net(images).argmin(1).tolist()
+
+
+@pytest.mark.parametrize(("masks", "prepared"), [(20, False), (60, True)])
+def test_many_passes_run_lean_and_give_the_same_maps(masks, prepared, monkeypatch) -> None:
+    """As many as are worth the preparation: here 50 of 2 images."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 3)
+    )
+    images, made = torch.rand(2, 3, 8, 8), []
+    monkeypatch.setattr(forward, "WORTH", {"cpu": 50 * 2 * 64})
+
+    def noted(model, image):
+        made.append(image.shape)
+        return forward.forward_of(model, image)
+
+    monkeypatch.setattr("saliometer.engine.pictured.forward_of", noted)
+    found = pictured(net.eval().requires_grad_(False), of_tensors(images), [f"rise(masks={masks})"])
+    assert bool(made) == prepared
+    wanted = saliometer.explain(net, images, f"rise(masks={masks})", found.targets)
+    torch.testing.assert_close(found.maps[f"rise(masks={masks})"].sum(1), wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_classes_are_called_by_name_where_the_weights_say_so() -> None:

@@ -8,8 +8,9 @@ from audit_toys import failing, network, noise
 from battery_toys import photos
 from saliometer.engine.answer import Answers
 from saliometer.engine.battery import Measure
-from saliometer.engine.estimate import Counting, cost, estimate
+from saliometer.engine.estimate import Counting, asked, cost, estimate
 from saliometer.engine.resolve import one_method
+from saliometer.engine.score import attributions
 from toys import CPU, model_of, small_cnn
 
 MODEL = model_of(small_cnn())
@@ -53,6 +54,31 @@ def test_scores_of_two_kinds_are_two_questions():
 )
 def test_a_methods_passes_follow_its_budget(text, wanted):
     assert cost(one_method(text)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("score_cam", None),  # as many as the layer has channels
+        ("kernel_shap(segments=grid,cells=2)", 16),  # all coalitions of four segments
+        ("occlusion(window=4,stride=4)", None),
+        ("rise(masks=30)", 30),
+        ("extremal_perturbation(steps=50)", 4 * 50),
+        ("gradient", 1),
+    ],
+)
+def test_what_hides_parts_is_asked_how_many_there_are(text, wanted):
+    answers = Answers(MODEL, CPU)
+    said = asked(one_method(text), answers, SAMPLES.batch)
+    assert answers.passes <= 1  # of the layer's activations
+    answers.passes = 0
+    attributions([one_method(text)], answers, SAMPLES.batch)
+    assert said == pytest.approx(answers.passes / len(SAMPLES), rel=0.05, abs=1)
+    assert wanted is None or said == wanted
+
+
+def test_a_method_that_does_not_go_with_the_network_is_estimated_by_its_usual_passes():
+    assert asked(one_method("score_cam(layer=nowhere)"), Answers(MODEL, CPU), SAMPLES.batch) == 256
 
 
 CHOSEN = [

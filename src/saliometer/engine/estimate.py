@@ -15,7 +15,20 @@ from saliometer.engine.battery import Measure
 from saliometer.engine.score import Failure, Method, drive
 from saliometer.maps import staged
 from saliometer.seeds import uniform
-from saliometer.types import Gradients, Logits, Maps, Model, Question, Samples, Scores, Subject, Walk, unaltered
+from saliometer.types import (
+    Activations,
+    Batch,
+    Gradients,
+    Logits,
+    Maps,
+    Model,
+    Question,
+    Samples,
+    Scores,
+    Subject,
+    Walk,
+    unaltered,
+)
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,14 @@ def estimate(
         counted.count(measure, answers.model, samples)
     seconds, passes = {}, {}
     for method in methods:
-        own = 0 if isinstance(method, Made) else cost(method) * (1 + counted.again)
+        own = 0 if isinstance(method, Made) else asked(method, answers, samples.batch) * (1 + counted.again)
         slow = isinstance(method, Method) and not method.entry.facts.hides
         seconds[method.label] = own * (both if slow else forward) + counted.about_maps * forward
         passes[method.label] = own + counted.about_maps
     once = counted.about_images + predicted
-    asked = images * once + beside
-    total = sum(count * seconds[method.label] for method, count in methods.items()) + asked * forward
-    count = sum(count * passes[method.label] for method, count in methods.items()) + asked
+    others = images * once + beside
+    total = sum(count * seconds[method.label] for method, count in methods.items()) + others * forward
+    count = sum(count * passes[method.label] for method, count in methods.items()) + others
     return Estimate(total, round(count), images, seconds, passes)
 
 
@@ -71,6 +84,26 @@ def cost(method: Method) -> float:
     if isinstance(default, int) and isinstance(given, int) and default > 0:
         return facts.passes * given / default
     return 0 if facts.control else facts.passes
+
+
+def asked(method: Method, answers: Answers, batch: Batch) -> float:
+    """The same; of one that hides parts, and asks for nothing but scores, by its questions about the first image."""
+    counts: list[int] = []
+
+    def answer(questions: Mapping[str, Question], targets: Tensor) -> dict[str, Tensor | Exception]:
+        (question,) = questions.values()
+        if isinstance(question, Activations):
+            return answers(questions, targets)
+        if isinstance(question, Scores):
+            counts.append(question.count)
+            return {method.label: torch.zeros(question.count, 1, device=targets.device)}
+        counts.clear()
+        return {method.label: InterruptedError("its passes depend on answers")}
+
+    if method.entry.facts.hides:
+        first = Batch(batch.images[:1], batch.targets[:1], batch.seeds[:1], batch.references)
+        drive({method.label: partial(method.start, answers.model, first)}, answer, first.targets)
+    return sum(counts) or cost(method)
 
 
 @dataclass

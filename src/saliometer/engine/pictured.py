@@ -16,7 +16,8 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.asked import REFERENCES, UNIT
 from saliometer.engine.bench import ALIGN
 from saliometer.engine.class_names import class_names, names_in
-from saliometer.engine.estimate import cost
+from saliometer.engine.estimate import asked
+from saliometer.engine.forward import forward_of, worth_preparing
 from saliometer.engine.ready import batch_size_for, check_labels, model_given, model_ready, source_given
 from saliometer.engine.request import Request
 from saliometer.engine.resolve import one_method
@@ -88,9 +89,16 @@ def pictured(
     references = None if references is None else references.to(place)
     drawn = source.some(DRAWN, seed)
     shown = source if every else drawn
-    room = batch_size_for(ready, shown.images(0, 1, place), place, 0.0)
-    answers = Answers(ready, place, room, align=min(ALIGN, room))
-    expected = max(1.0, sum(map(cost, chosen)) * len(shown))
+    first = shown.samples(0, 1, seed, place).batch
+    room = batch_size_for(ready, first.images, place, 0.0)
+    each = {
+        method: asked(method, Answers(ready, place, room), replace(first, references=references)) for method in chosen
+    }
+    many = sum(passes for method, passes in each.items() if method.entry.facts.hides)
+    lean = worth_preparing(first.images, many * len(shown))
+    forward = forward_of(ready, first.images) if lean else None
+    answers = Answers(ready, place, room, align=min(ALIGN, room), forward=forward)
+    expected = max(1.0, sum(each.values()) * len(shown))
     answers.watch = lambda _: watch(min(1.0, answers.passes / expected), answers.doing)
     maps: dict[str, list[Tensor]] = {method.label: [] for method in chosen}
     failed, pixels, answered, explained = dict[str, str](), dict[int, Tensor](), list[Tensor](), list[Tensor]()

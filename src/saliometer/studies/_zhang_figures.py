@@ -90,29 +90,35 @@ def _strength(values: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
 
 
 def figure_1(evidence: Evidence, path: Path) -> Path:
-    """For each fidelity metric the best and the worst method, and for it the images with the best and worst score."""
+    """A row for each metric's best and worst method: the image on which it scores highest, beside the lowest."""
     from matplotlib.figure import Figure
 
     some = cases(evidence, path.parent / "label")
     if not some:
         raise MissingError("the run kept no pictures for Figure 1")
-    figure = Figure(figsize=(1.5 * (len(SHOWN) + 2), 1.45 * len(some)), layout="constrained")
-    axes = figure.subplots(len(some), len(SHOWN) + 2, squeeze=False)
-    for row, case in zip(axes, some, strict=True):
-        for axis in row:
-            axis.set_axis_off()
-        text = f"{case.metric}\n{case.place}: {case.method}\n{case.word} {case.score:.1f}"
-        row[0].text(1.0, 0.5, text, fontsize=7, ha="right", va="center", transform=row[0].transAxes)
-        row[1].imshow(case.photo)
-        for axis, name in zip(row[2:], SHOWN, strict=True):
-            if name in case.maps:
-                axis.imshow(case.photo, extent=(0, 1, 0, 1))
-                axis.imshow(case.maps[name], cmap="inferno", alpha=0.75, extent=(0, 1, 0, 1), vmin=0, vmax=1)
-                axis.set_title(name + (" ◂" if name == case.method else ""), fontsize=7, pad=2)
+    rows = dict.fromkeys((case.metric, case.place, case.method) for case in some)
+    columns = 2 + len(SHOWN)  # the image, the method's own map, and the others'
+    ratios = [1.4, *[1.0] * columns, 0.2, *[1.0] * columns]
+    figure = Figure(figsize=(1.2 * sum(ratios), 1.38 * len(rows) + 0.6), layout="constrained")
+    axes = figure.subplots(len(rows), len(ratios), squeeze=False, width_ratios=ratios)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for row, (metric, place, method) in zip(axes, rows, strict=True):
+        row[0].text(0.0, 0.5, f"{metric}\n{place}: {method}", fontsize=9, va="center", transform=row[0].transAxes)
+        for case in (case for case in some if (case.metric, case.place) == (metric, place)):
+            first = 1 if case.word == "highest" else 2 + columns
+            row[first].imshow(case.photo)
+            row[first].set_title(f"{case.word} {case.score:.1f}", fontsize=8, pad=2, fontweight="bold")
+            shown = {f"{method} (own)": case.maps.get(method), **{name: case.maps.get(name) for name in SHOWN}}
+            for axis, (name, shades) in zip(row[first + 1 :], shown.items(), strict=False):
+                if shades is not None:
+                    axis.imshow(case.photo, extent=(0, 1, 0, 1))
+                    axis.imshow(shades, cmap="inferno", alpha=0.75, extent=(0, 1, 0, 1), vmin=0, vmax=1)
+                    axis.set_title(name, fontsize=8, pad=2)
     figure.suptitle(
-        "Figure 1: images on which the best and the worst method of each metric score best and worst", fontsize=9
+        "Figure 1: where the best and the worst method of each metric score highest and lowest", fontsize=12
     )
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=100)
     return path
 
 
