@@ -59,6 +59,12 @@ def test_fractions_are_printed_times_100_and_other_numbers_as_they_are(metric, v
     assert judgement.number(metric, value) == text
 
 
+def test_logits_are_no_fractions():
+    """What a setting takes out of a metric's bounds is printed as it is."""
+    assert judgement.number("local_accuracy", 3.2, "abs_max_minmax(output=logit,space=raw)") == "3.2"
+    assert judgement.number("local_accuracy", 0.32, "abs_max_minmax(output=probability,space=raw)") == "32.0"
+
+
 # Columns
 
 

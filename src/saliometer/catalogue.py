@@ -218,7 +218,8 @@ def _all_about(kind: str, entry: Entry) -> str:
 def _about_metric(entry: Entry) -> dict[str, str]:
     facts = entry.facts
     low, high = ("no bound" if math.isinf(edge) else f"{edge:g}" for edge in facts.bounds)
-    said = {"formula": facts.formula, "better": facts.better, "bounds": f"{low} to {high}"}
+    beyond = f", beyond with {', '.join(facts.beyond)}" if facts.beyond else ""
+    said = {"formula": facts.formula, "better": facts.better, "bounds": f"{low} to {high}{beyond}"}
     said["passes"] = f"about {passes(entry):,} an image"
     if facts.reexplains:
         said["passes"] += ", as many times those of the method, which it calls again"

@@ -67,7 +67,7 @@ def better(metric: str, definition: str = "") -> str:
     part = metric.partition(".")[2]
     if part:
         return entry.facts.parts[part]
-    if any(turn in definition.partition("(")[2].rstrip(")").split(",") for turn in entry.facts.turned):
+    if _is_set(entry.facts.turned, definition):
         return "lower" if entry.facts.better == "higher" else "higher"
     return entry.facts.better
 
@@ -77,21 +77,24 @@ def shown(metric: str) -> bool:
     return "." not in metric or metric.partition(".")[2] in BESIDE
 
 
-def is_share(metric: str) -> bool:
+def is_share(metric: str, definition: str = "") -> bool:
     """Whether its values are fractions, which tables print times 100."""
     entry = _entry(metric)
     if metric == "completeness.passed" or (entry is not None and entry.facts.pairs and not entry.facts.randomises):
         return True
-    if entry is None or entry.facts.bounds[1] > 1 or entry.facts.bounds[0] < 0:
+    if entry is None or _is_set(entry.facts.beyond, definition):
+        return False
+    low, high = entry.facts.bounds
+    if low < 0 or high > 1:
         return False
     return metric.partition(".")[2] not in ("spread", "residual", "unscaled")
 
 
-def number(metric: str, value: float) -> str:
+def number(metric: str, value: float, definition: str = "") -> str:
     """As tables print it."""
     if kind_of(metric) == RANDOMISATION:
         return "-" if math.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
-    return printed(value, is_share(metric))
+    return printed(value, is_share(metric, definition))
 
 
 def printed(value: float, share: bool) -> str:
@@ -103,6 +106,11 @@ def printed(value: float, share: bool) -> str:
     if abs(value) < 5e-4:
         return "0"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _is_set(words: Sequence[str], definition: str) -> bool:
+    """Whether one of some settings is among a definition's."""
+    return any(word in definition.partition("(")[2].rstrip(")").split(",") for word in words)
 
 
 def _entry(metric: str) -> Entry | None:

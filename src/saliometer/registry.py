@@ -52,6 +52,7 @@ class Facts:
     descriptive: bool = False  # a metric that says what an image or map is like, not how good it is
     degenerate: tuple[str, str, str] = ("", "", "")  # what it gives for a constant, an all-zero, a one-pixel map
     bounds: tuple[float, float] = (0.0, 1.0)  # of a metric
+    beyond: tuple[str, ...] = ()  # settings under which values leave them: 'output=logit'
     needs: tuple[int, ...] = ()  # the roles that an image must show to be scored by a metric; else NaN, with a note
     dead: float = float("nan")  # what a metric gives a map that is NaN or empty
     definitions: tuple[str, ...] = ()  # the named definitions a metric has, the default first

@@ -153,8 +153,8 @@ def _cell(column: Column, method: str, outcome: "Judged") -> str:
     found = column.estimate(method)
     half = np.nanmax([found.high - found.value, found.value - found.low, 0])
     above = judgement.stands(column, method, outcome.controls) == "above"
-    text = number(column.metric, found.value)
-    return f"{text} ±{number(column.metric, half)}{'*' if above else ' '}" if text != "-" else text
+    text, way = (number(column.metric, value, column.definition) for value in (found.value, half))
+    return f"{text} ±{way}{'*' if above else ' '}" if text != "-" else text
 
 
 def _show_costs(outcome: "Judged", say: Callable[..., None]) -> None:

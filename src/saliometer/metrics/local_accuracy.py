@@ -12,7 +12,8 @@ OUTPUTS = {"probability": "log_odds", "logit": "logit"}
 @metric(
     better="lower",
     formula="|p(x) − p(x·m)|",
-    bounds=(0, 1),  # output=logit goes beyond
+    bounds=(0, 1),
+    beyond=("output=logit",),
     reads="scaled",
     passes=2,
     degenerate=("invalid, for it cannot be scaled", "invalid, for it cannot be scaled", "near p(x)"),

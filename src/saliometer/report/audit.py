@@ -107,7 +107,7 @@ def _head(judged: Judged, column: Column, methods: Sequence[str]) -> Head:
     if kind == judgement.CHANGE:
         several = cose_label(column, judged.columns)
     return Head(
-        column.metric, column.definition, column.better, kind, judgement.is_share(column.metric),
+        column.metric, column.definition, column.better, kind, judgement.is_share(column.metric, column.definition),
         cells(column, there, judged.controls, ranks, column.undefined, judgement.judging(column.metric)),
         label=several, words=registry.metrics[column.metric].summary if known else "", values=values,
     )  # fmt: skip
