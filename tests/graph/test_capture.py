@@ -173,6 +173,75 @@ def test_a_view_that_is_written_to_is_refused_in_words(forward, op):
         graph_of(written(forward))
 
 
+def pieces(cut):
+    """Pieces of what a layer gives out are written to, then the whole is read."""
+
+    def forward(net: Written, images: Tensor) -> Tensor:
+        features = net.first(images)
+        for piece in cut(features):
+            piece.clamp_(max=0.1)
+        return net.head(features.mean((2, 3)))
+
+    return forward
+
+
+CUTS = {
+    "chunk": lambda x: x.chunk(2, 1),
+    "split": lambda x: x.split(2, 1)[:1],
+    "tensor_split": lambda x: torch.tensor_split(x, 2, 1),
+    "unbind": lambda x: x.unbind(1),
+    "iteration": lambda x: x.transpose(0, 1),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("named", [True, False])
+def test_pieces_that_are_written_to_are_refused_in_words(cut, named):
+    net = written(pieces(CUTS[cut])).requires_grad_(False)
+    with pytest.raises(UnfitError, match="writes into a tensor of which another view is used later"):
+        capture(net, net, pictures(), named=named)
+
+
+def halves(net: Written, images: Tensor) -> Tensor:
+    """Pieces that share memory but no place in it."""
+    one, other = net.first(images).chunk(2, 1)
+    one.clamp_(max=0.1)
+    other.neg_()
+    return net.head(torch.cat((one, other), 1).mean((2, 3)))
+
+
+def test_pieces_that_do_not_overlap_are_followed():
+    net = written(halves).requires_grad_(False)
+    assert agrees(net, pictures())
+
+
+def behind_data(net: Written, images: Tensor) -> Tensor:
+    features = net.first(images)
+    features.data.clamp_(max=0.1)
+    return net.head(features.mean((2, 3)))
+
+
+def test_data_is_refused_in_words():
+    with pytest.raises(UnfitError, match=r"takes a tensor's `.data`"):
+        graph_of(written(behind_data))
+
+
+def test_a_buffer_is_not_written_to_while_a_network_is_captured():
+    def averaged(net: Written, images: Tensor) -> Tensor:
+        net.seen += 1
+        net.mean.mul_(0.5).add_(0.5 * images.mean())
+        return net.head(net.first(images - net.mean).mean((2, 3)))
+
+    net = written(averaged).requires_grad_(False)
+    net.register_buffer("seen", torch.zeros(()))
+    net.register_buffer("mean", torch.ones(()))
+    calls = []
+    with pytest.raises(UnfitError, match="writes into its weights or buffers, by 'add_'"):
+        capture(net, lambda images: calls.append(images) or net(images), pictures())
+    assert len(calls) == 1  # no other pass was made, which would count as well
+    assert (float(net.seen), float(net.mean)) == (0, 1)
+
+
 # Constants
 
 

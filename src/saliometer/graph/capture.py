@@ -39,6 +39,10 @@ LIKE: dict[str, Callable[[Any, Tensor], tuple[str, Any, tuple[Any, ...]]]] = {  
 LOOKS = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "__array__", "equal", "allclose")
 )  # from a tensor to Python
+WRITES = frozenset(f"__{name}__" for name in (
+    "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift",
+    "irshift"
+))  # into what they are called on # fmt: skip
 INSTEAD = "so methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
 
 
@@ -155,7 +159,7 @@ def once(fact: Callable[[Graph], Fact]) -> Callable[[Graph], Fact]:
 def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, *, named: bool = True) -> Graph:
     """Run the network on fake images and turn what it does into steps; to have them `named` takes twice as long."""
 
-    constants = _Constants()
+    constants = _Constants(net)
 
     def run(images: Tensor) -> Tensor:
         with constants:
@@ -168,7 +172,8 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
             found = traced(images.clone())
     except Exception as error:
         with torch.no_grad():
-            logits(images[:1])  # if the network does not run at all, that is what to say
+            if not isinstance(error, UnfitError):
+                logits(images[:1])  # if the network does not run at all, that is what to say
         why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
         raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
     graph = _Converter(found, type(net).__name__).graph()
@@ -179,17 +184,26 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
 class _Constants(TorchFunctionMode):
     """What has nothing to do with the fake images is computed for real, so that a forward may look at it."""
 
-    def __init__(self) -> None:
+    def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.numbers = False  # whether it did, so that a number of today is in the graph
+        self.own = {storage_of(value) for value in (*net.parameters(), *net.buffers()) if value.layout == torch.strided}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = tree_leaves((args, kwargs))
+        given, name = tree_leaves((args, kwargs)), getattr(func, "__name__", "")
+        first = given[0] if given and _writes(name) else None
+        if isinstance(first, Tensor) and first.layout == torch.strided and storage_of(first) in self.own:
+            raise UnfitError(f"its forward writes into its weights or buffers, by '{name}'")
         if func is torch._C._set_grad_enabled or any(isinstance(value, FakeTensor) for value in given):
             return func(*args, **(kwargs or {}))
-        self.numbers |= getattr(func, "__name__", "") in LOOKS
+        self.numbers |= name in LOOKS
         with disable_proxy_modes_tracing(), unset_fake_temporarily():
             return func(*args, **(kwargs or {}))
+
+
+def _writes(name: str) -> bool:
+    """Whether a function of that name writes into its first argument: `mul_`, `__iadd__`, `__setitem__`."""
+    return (name.endswith("_") and not name.endswith("__")) or name in WRITES
 
 
 @contextmanager
@@ -240,7 +254,8 @@ class _Converter:
         self.traced, self.name = traced, name
         self.steps: list[Step] = []
         self.known: dict[fx.Node, Any] = {}  # node -> Ref or constant
-        self.root: dict[int, int] = {}  # step -> the step whose memory it shares
+        self.given: dict[int, Tensor] = {}  # step -> the fake tensor it gave, which knows whose memory it shares
+        self.marked: dict[int, int] = {}  # the memory of what a mark gave out -> of what it was given
         self.layers: dict[str, int] = {}
         self.places = self._places()
         self.tracked = True  # whether gradients are on
@@ -279,10 +294,14 @@ class _Converter:
             return self._add(node, "input", lambda: None, (), {})
         if node.op == "get_attr":
             value = operator.attrgetter(str(node.target))(self.traced)
+            if isinstance(value, FakeTensor):
+                raise UnfitError(f"{self.name} takes a tensor's `.data`, behind which nothing is followed, {INSTEAD}")
             return value if value.is_leaf else value.detach()
         args, kwargs = self._value(node.args), self._value(node.kwargs)
         target: Any = node.target
         if target is MARK:
+            before: Any = node.args[0]
+            self.marked[storage_of(node.meta["val"])] = self._storage(before.meta["val"])
             if isinstance(args[0], Ref) and not args[1].startswith((BEGINS, ENDS)):
                 self.layers[args[1]] = args[0].number
             return args[0]
@@ -322,12 +341,10 @@ class _Converter:
         number, value = len(self.steps), node.meta.get("val")
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
         self.steps.append(Step(number, name, self.places[node], target, args, dict(kwargs), shape))
-        self.root[number] = number
+        if isinstance(value, Tensor):
+            self.given[number] = value
         if not self.tracked:
             self.untracked.add(number)
-        schema = getattr(target, "_schema", None)
-        if schema is not None and schema.returns and schema.returns[0].alias_info is not None:
-            self.root[number] = self.root[args[0].number] if isinstance(args[0], Ref) else number
         return Ref(number)
 
     def _overwritten(self, node: fx.Node, target: Any, name: str, args: Any, kwargs: Any) -> Ref:
@@ -338,8 +355,10 @@ class _Converter:
         what = f"the operation '{name}' in '{self.places[node]}' writes into a tensor"
         if not simple or plain is None or target._overloadname not in plain.overloads():
             raise UnfitError(f"{what} in a way that is not followed, {INSTEAD}")
-        shared = [n for n, root in self.root.items() if root == self.root[old.number] and n != old.number]
-        if shared and any(step in shared for user in self._after(node) for step in self._refs(user)):
+        if any(
+            self._share(self.given[old.number], self.given[n])
+            for n in self._later(node) & self.given.keys() - {old.number}
+        ):
             raise UnfitError(f"{what} of which another view is used later, {INSTEAD}")
         new = self._add(node, name.removesuffix("_"), getattr(plain, target._overloadname), args, kwargs)
         for known, value in self.known.items():
@@ -347,16 +366,30 @@ class _Converter:
                 self.known[known] = new
         return new
 
-    def _after(self, node: fx.Node) -> Iterator[fx.Node]:
+    def _storage(self, value: Tensor) -> int:
+        """As if there were no marks, which give out copies."""
+        storage = storage_of(value)
+        return self.marked.get(storage, storage)
+
+    def _share(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors have a place in memory in common, as far as can be seen."""
+        if self._storage(one) != self._storage(other):
+            return False
+        seen = (
+            storage_of(one) == storage_of(other)
+            and one.dtype == other.dtype
+            and 0 not in (*one.stride(), *other.stride())
+        )
+        return not seen or _overlap(one, other)
+
+    def _later(self, node: fx.Node) -> set[int]:
+        """The steps so far that are read behind a node."""
+        found: set[int] = set()
         while node.op != "output":
             node = node.next
-            yield node
-
-    def _refs(self, user: fx.Node) -> Iterator[int]:
-        for node in user.all_input_nodes:
-            value = self.known.get(node)
-            if isinstance(value, Ref):
-                yield value.number
+            values = (self.known.get(given) for given in node.all_input_nodes)
+            found |= {value.number for value in values if isinstance(value, Ref)}
+        return found
 
     def _used(self, output: int) -> tuple[Step, ...]:
         """The steps that the output depends on, numbered anew; the output is the last."""
@@ -382,6 +415,18 @@ class _Converter:
             replace(step, number=new[step.number], args=renamed(step.args), kwargs=renamed(step.kwargs))
             for step in kept
         )
+
+
+def storage_of(value: Tensor) -> int:
+    """A number that tensors have in common that share memory; while one of them lives."""
+    return int(value.untyped_storage()._cdata)
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    """Of two views of the same memory."""
+    marks = torch.zeros(one.untyped_storage().nbytes() // one.element_size(), dtype=torch.bool)
+    marks.as_strided(one.shape, one.stride(), one.storage_offset()).fill_(True)
+    return bool(marks.as_strided(other.shape, other.stride(), other.storage_offset()).any())
 
 
 def _plain(value: Any) -> Any:

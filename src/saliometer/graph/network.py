@@ -15,7 +15,7 @@ from torch.autograd.graph import Node
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture
+from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture, storage_of
 from saliometer.graph.families import LINEAR, families
 from saliometer.graph.folding import folded
 from saliometer.graph.walk import Pass, Repeated
@@ -241,9 +241,9 @@ def is_live(graph: Graph, state: Sequence[Tensor]) -> bool:
     """Whether every constant is the network's own memory, so that weights written to are seen by the graph."""
     if graph.facts["numbers"]:
         return False
-    own = {_memory(value) for value in state}
+    own = {storage_of(value) for value in state}
     held = (value for step in graph.steps for value in tree_leaves((step.args, step.kwargs)))
-    return all(_memory(value) in own for value in held if isinstance(value, Tensor))
+    return all(storage_of(value) in own for value in held if isinstance(value, Tensor))
 
 
 def _renewed(graph: Graph) -> Graph:
@@ -313,19 +313,21 @@ class _Counter(TorchDispatchMode):
     def __init__(self, images: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: Counter[str] = Counter()
-        self.reached = {_memory(images): images}  # memory that depends on the images; held, so that none is used twice
+        self.reached = {
+            storage_of(images): images
+        }  # memory that depends on the images; held, so that none is used twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        given = sum(_memory(value) in self.reached for value in _tensors((*args, *kwargs.values())))
+        given = sum(storage_of(value) in self.reached for value in _tensors((*args, *kwargs.values())))
         name = _name(func) if given else ""
         if given and name not in SHAPED:
             group = _group(name)
             if group in GROUPS or name in NONLINEAR or (name in PRODUCTS and given > 1):
                 self.seen[group] += 1
             for value in _tensors(result):
-                self.reached[_memory(value)] = value
+                self.reached[storage_of(value)] = value
         return result
 
 
@@ -346,7 +348,3 @@ def _tensors(values: Any) -> Iterator[Tensor]:
     elif isinstance(values, tuple | list):
         for one in values:
             yield from _tensors(one)
-
-
-def _memory(value: Tensor) -> int:
-    return int(value.untyped_storage()._cdata)
