@@ -16,7 +16,7 @@ from saliometer.engine.answer import Answers
 from saliometer.engine.forward import Forward, forward_of
 from saliometer.fused import onednn
 from saliometer.graph.lean import SIZES, Lean
-from saliometer.types import Gradients, Logits, Scores, each, unaltered
+from saliometer.types import Gradients, Logits, Model, Scores, each, unaltered
 from toys import CPU, model_of
 
 
@@ -94,14 +94,15 @@ class Pooling(nn.Module):
 
 
 class Settable(nn.Module):
-    """Does what an attribute says that a network's state does not show."""
+    """Does what attributes say that a network's weights do not show."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.head, self.times = nn.Conv2d(3, 4, 3), nn.Linear(4, 3), 1
+        self.how, self.bend = {"times": 1}, nn.functional.relu
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.conv(images).relu().mean((2, 3)) * self.times)
+        return self.head(self.bend(self.conv(images)).mean((2, 3)) * self.times * self.how["times"])
 
 
 def seeded(net: type[nn.Module]) -> nn.Module:
@@ -117,8 +118,8 @@ def ran(net: nn.Module, count: int, monkeypatch) -> tuple[Forward, list[int]]:
         wanted = net(images)
         passes = forward_of(model, images[:1])
         with monkeypatch.context() as patch:
-            real = net.forward
-            patch.setattr(net, "forward", lambda x: taken.append(len(x)) or real(x))
+            real = Model.logits
+            patch.setattr(Model, "logits", lambda self, x: taken.append(len(x)) or real(self, x))
             for _ in range(2):
                 torch.testing.assert_close(passes(images), wanted, rtol=1e-4, atol=1e-5)
     return passes, taken
@@ -182,13 +183,38 @@ def test_what_is_not_a_number_goes_through_a_network_whose_lean_passes_hide_it(n
 class Standardising(nn.Module):
     """Makes something that is not a number of images of one colour."""
 
-    def __init__(self) -> None:
+    def __init__(self, scaled=lambda even: even / even.square().mean((1, 2, 3), keepdim=True).sqrt()) -> None:
         super().__init__()
-        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+        self.conv, self.head, self.scaled = nn.Conv2d(3, 4, 3), nn.Linear(4, 3), scaled
 
     def forward(self, images: Tensor) -> Tensor:
         even = images - images.mean((1, 2, 3), keepdim=True)
-        return self.head(self.conv(even / even.square().mean((1, 2, 3), keepdim=True).sqrt()).relu().mean((2, 3)))
+        return self.head(self.conv(self.scaled(even)).relu().mean((2, 3)))
+
+
+SCALED = {
+    "divide": lambda x: torch.divide(x, x.amax((1, 2, 3), keepdim=True)),
+    "divide_": lambda x: (x + 0).divide_(x.amax((1, 2, 3), keepdim=True)),
+    "layer_norm": lambda x: nn.functional.layer_norm(x, x.shape[1:], eps=0),
+    "fmod": lambda x: torch.fmod(x, x.amax((1, 2, 3), keepdim=True)),
+    "addcdiv": lambda x: torch.addcdiv(x, x, x.amax((1, 2, 3), keepdim=True)),
+    "softmax": lambda x: torch.where(x == 0, -torch.inf, x).flatten(1).softmax(1).view_as(x),
+}
+
+
+@pytest.mark.parametrize("way", SCALED)
+def test_whatever_makes_what_is_not_a_number(way, lean):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net, images = Standardising(SCALED[way]).eval().requires_grad_(False), pictures(5, 16)
+    grey = images.clone()
+    grey[2] = 0.5
+    with torch.no_grad():
+        passes = forward_of(model_of(net), images[:1])
+        for given in (images, grey, images):
+            torch.testing.assert_close(passes(given), net(given), equal_nan=True)
+    assert passes._lean is not None
+    assert not net(grey).isfinite().all()
 
 
 @pytest.mark.parametrize("grey_first", [False, True])
@@ -222,6 +248,82 @@ def replaced(net: nn.Module) -> None:
 
 def other_times(net: nn.Module) -> None:
     net.times = 1 + 1e-5
+
+
+def other_number(net: nn.Module) -> None:
+    net.how["times"] = 2
+
+
+def other_function(net: nn.Module) -> None:
+    net.bend = nn.functional.relu6
+
+
+def other_forward(net: nn.Module) -> None:
+    real = net.conv.forward
+    net.conv.forward = lambda images: real(images) * (1 + 1e-5)
+
+
+def other_stride(net: nn.Module) -> None:
+    net.conv.stride = (2, 2)
+
+
+@pytest.mark.parametrize("change", [other_number, other_function, other_forward, other_stride])
+def test_changes_that_the_first_images_do_not_show_are_seen(change, lean):
+    """An attribute of any kind is looked at, whatever it does to logits."""
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.no_grad():
+        first = forward_of(model_of(net), images[:1])
+        first(images)
+        change(net)
+        second = forward_of(model_of(net), images[:1])
+        second(images)
+        third = forward_of(model_of(net), images[:1])
+        third(images)
+    assert second._lean is not first._lean
+    assert third._lean is second._lean
+
+
+def test_hooks_are_heard_from_the_next_pass_on(lean):
+    net, images, heard = seeded(Settable), pictures(5, 16), []
+    with torch.no_grad():
+        plain = net(images)
+        passes = forward_of(model_of(net), images[:1])
+        for _ in range(2):
+            torch.testing.assert_close(passes(images), plain)
+        handle = net.conv.register_forward_hook(lambda _module, _inputs, output: heard.append(output) or output * 2)
+        torch.testing.assert_close(passes(images), net(images))
+        torch.testing.assert_close(forward_of(model_of(net), images[:1])(images), net(images))
+        assert not any(type(values) is not Tensor for values in heard)  # nothing fake is left with the listener
+        handle.remove()
+        torch.testing.assert_close(passes(images), plain)
+
+
+@pytest.mark.parametrize(("off_by", "alike"), [(0, True), (1e-6, True), (1e-2, False)])
+def test_a_class_that_is_switched_off_hides_no_difference(off_by, alike):
+    own = torch.tensor([[1.0, -1e9, 2.0], [0.5, -1e9, 0.1]])
+    found = own + off_by * torch.tensor([0.0, 0.0, 1.0])
+    assert (forward._tried(lambda images: found, pictures(2), own) is found) == alike
+
+
+def test_no_images_give_no_logits(lean):
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.no_grad():
+        for first in (0, 5):
+            passes = forward_of(model_of(net), images[:1])
+            for count in (first, 0, 5, 0):
+                assert passes(images[:count]).shape == (count, 3)
+            assert passes._lean is not None
+
+
+def test_what_was_made_of_weights_goes_with_the_passes(lean):
+    net, images = seeded(Settable), pictures(5, 16)
+    with torch.no_grad():
+        passes = forward_of(model_of(net), images[:1])
+        passes(images)
+    kept = passes._lean.way
+    del passes
+    gc.collect()
+    assert getattr(kept, "_ready", None) is None
 
 
 @pytest.mark.parametrize("change", [replaced, other_times])

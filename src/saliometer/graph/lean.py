@@ -10,9 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from saliometer.fused import onednn
 from saliometer.graph.capture import Graph, Step, UnfitError, capture
+from saliometer.graph.families import argument
 from saliometer.graph.finishing import Finishing
 from saliometer.graph.joined import Joined, is_conv, joined
 from saliometer.graph.network import is_live
@@ -21,8 +23,20 @@ from saliometer.graph.sizes import SIZES, grown, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
-# Operations that may make of numbers what is not one, or infinity:
-BREAKS = frozenset(("div", "true_divide", "reciprocal", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "exp"))
+# Operations that make numbers of numbers; all others may make what is not one, or infinity:
+SOUND = frozenset((
+    "conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum",
+    "add", "sub", "rsub", "neg", "mul", "square", "abs", "maximum", "minimum", "relu", "relu6", "hardtanh", "clamp",
+    "clamp_min", "clamp_max", "threshold", "leaky_relu", "prelu", "elu", "selu", "celu", "gelu", "silu", "mish",
+    "hardswish", "hardsigmoid", "sigmoid", "tanh", "softplus", "erf", "sin", "cos", "mean", "sum", "amax", "amin",
+    "max_pool2d", "avg_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d", "adaptive_max_pool2d",
+    "upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d", "batch_norm", "view", "reshape", "flatten",
+    "unflatten", "permute", "transpose", "t", "movedim", "unsqueeze", "squeeze", "slice", "select", "narrow",
+    "getitem", "split", "split_with_sizes", "tensor_split", "chunk", "unbind", "expand", "repeat", "contiguous",
+    "clone", "alias", "detach", "to", "roll", "flip", "cat", "stack", "pixel_shuffle", "pixel_unshuffle",
+    "channel_shuffle", "constant_pad_nd", "pad",
+))  # fmt: skip
+NORMS = {"layer_norm": 4, "group_norm": 4}  # and these, where this argument, which is added to a variance, is above 0
 MANY = 64  # with channels last a GPU's batches of more than that are multiples of it
 
 
@@ -44,7 +58,7 @@ class Lean:
         self.steps, norms = joined(graphs[0], steps)
         self.hides_nan = onednn.fits(image)
         self.way = Precomputed(norms) if self.hides_nan else Finishing(norms)
-        self._watched = {s.number for s in self.steps if isinstance(s, Step) and s.op in BREAKS}
+        self._watched = {s.number for s in self.steps if isinstance(s, Step) and not _is_sound(s)}
         self.layout = torch.channels_last if self.hides_nan else _layout(graphs[0])
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
@@ -54,7 +68,7 @@ class Lean:
         values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
         for step, done in self._plan(len(rows)):
             values[step.number] = way.run(step, values) if isinstance(step, Joined) else step(values)
-            if self.hides_nan and step.number in self._watched and not values[step.number].sum().isfinite():
+            if self.hides_nan and step.number in self._watched and not _is_finite(values[step.number]):
                 raise NotFiniteError
             for number in done:
                 del values[number]
@@ -89,6 +103,14 @@ class Lean:
                 ends[place].append(number)
             self._plans[count] = list(zip(steps, ends, strict=True))
         return self._plans[count]
+
+
+def _is_sound(step: Step) -> bool:
+    return step.op in SOUND or (step.op in NORMS and argument(step, NORMS[step.op], "eps", 0.0) > 0)
+
+
+def _is_finite(value: Any) -> bool:
+    return all(bool(one.sum().isfinite()) for one in tree_leaves(value) if isinstance(one, Tensor))
 
 
 def _layout(graph: Graph) -> torch.memory_format:
