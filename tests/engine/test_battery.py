@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from battery_toys import all_costs, judged, photos, value
 from saliometer.engine.answer import Answers
@@ -28,6 +29,16 @@ def own(function, reads: str = "signed", **facts) -> Measure:
 def run(measures, maps=MAPS, method: str = "gradient", size: int = 0, said=()):
     shelf = Shelf(Answers(MODEL, CPU, size))
     return list(measured(measures, asked(method), maps, SAMPLES, shelf, said))
+
+
+class Colourful(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_cnn()
+
+    def forward(self, images: Tensor) -> Tensor:
+        several = (images.amax((1, 2, 3)) > images.amin((1, 2, 3)))[:, None]
+        return self.net(images).where(several, torch.nan)
 
 
 # Definitions
@@ -128,6 +139,24 @@ def test_a_method_that_fails_when_it_explains_again_fails_that_metric_alone():
 
 
 # Notes and failures
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["average_drop", "average_increase", "average_gain", "local_accuracy", "completeness", "insertion(steps=4)",
+     "deletion(steps=4)", "monotonicity(definition=arya,sets=4)", "monotonicity(definition=arya_share,sets=4)",
+     "effective_complexity(definition=nguyen)", "sufficiency(draws=2)", "necessity(draws=2)"],
+)  # fmt: skip
+def test_what_the_model_cannot_say_is_no_score(text):
+    """Of a network that gives NaN for images of one colour: no comparison makes a 0 or a 1 of that."""
+    images = torch.cat((IMAGES[:2], torch.full_like(IMAGES[:2], 0.5)))
+    values, notes, _ = judged(text, model_of(Colourful()), MAPS, photos(images, SAMPLES.batch.targets))
+    for found in values.values():
+        assert found[2:].isnan().all()
+    assert all("the model gives NaN" in note for note in notes[2:])
+    if text == "average_drop":  # others ask about copies of one colour
+        assert values[text][:2].isfinite().all()
+        assert notes[:2] == ["", ""]
 
 
 def test_a_metric_that_fails_does_not_stop_the_others():

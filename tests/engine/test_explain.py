@@ -51,6 +51,17 @@ def test_images_may_ask_for_gradients_of_their_own(method: str, net: nn.Module) 
     assert (maps.requires_grad, asking.requires_grad, asking.grad) == (False, True, None)
 
 
+@pytest.mark.parametrize("method", ["gradient", "rise(masks=20)", "guided_backprop", "grad_cam"])
+def test_half_precision_around_it_changes_nothing(method: str, net: nn.Module) -> None:
+    """A caller's autocast is not for numbers that are to be right to five digits."""
+    images = torch.rand(2, 1, 8, 8)
+    wanted = explain(net, images, method)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = explain(net, images, method)
+        assert net(images).dtype == torch.bfloat16
+    assert torch.equal(found, wanted)
+
+
 def test_a_callable_is_taken(net: nn.Module) -> None:
     def mine(model: nn.Module, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return images * 2

@@ -236,10 +236,25 @@ def test_a_buffer_is_not_written_to_while_a_network_is_captured():
     net.register_buffer("seen", torch.zeros(()))
     net.register_buffer("mean", torch.ones(()))
     calls = []
-    with pytest.raises(UnfitError, match="writes into its weights or buffers, by 'add_'"):
+    with pytest.raises(UnfitError, match="writes what it makes of images into its weights or buffers, by 'add_'"):
         capture(net, lambda images: calls.append(images) or net(images), pictures())
     assert len(calls) == 1  # no other pass was made, which would count as well
     assert (float(net.seen), float(net.mean)) == (0, 1)
+
+
+def test_what_a_network_counts_is_put_back():
+    def counting(net: Written, images: Tensor) -> Tensor:
+        net.seen += 1
+        net.twice[1:].mul_(2)
+        return net.head(net.first(images).mean((2, 3)))
+
+    net = written(counting).requires_grad_(False)
+    net.register_buffer("seen", torch.full((), 3.0))
+    net.register_buffer("twice", torch.ones(2))
+    assert capture(net, net, pictures()).facts["written"]
+    assert (float(net.seen), net.twice.tolist()) == (3, [1, 1])
+    assert agrees(net, pictures())
+    assert not capture(*[written(halves).requires_grad_(False)] * 2, pictures()).facts["written"]
 
 
 # Constants

@@ -297,6 +297,17 @@ def test_weights_computed_on_the_way_are_refused():
         lean_of(net)
 
 
+def test_networks_that_count_in_their_buffers_are_refused():
+    def counting(net: nn.Module, images: Tensor) -> Tensor:
+        net.seen += 1
+        return net.head(net.first(images).relu().mean((2, 3)))
+
+    net = written(counting).requires_grad_(False)
+    net.register_buffer("seen", torch.zeros(()))
+    with pytest.raises(UnfitError, match="writes into its weights or buffers"):
+        lean_of(net)
+
+
 def test_networks_without_anything_to_join_are_refused():
     net = written(lambda net, x: net.wide(x.flatten(1)), wide=nn.Linear(3 * 64, 3))
     with pytest.raises(UnfitError, match="no convolution"):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saliometer import registry
+from saliometer import registry, types
 from saliometer.engine.answer import Answers
 from saliometer.engine.score import Failure, Method, Scores, attributions, drive
 from saliometer.maps import NORMALISATIONS, complaints, stage_name, staged
@@ -125,22 +125,27 @@ def _one(measure: Measure, method: Method, maps: Tensor, samples: Samples, shelf
     name = measure.entry.name
     start = {name: partial(measure.entry.function, read, samples, subject, **measure.parameters)}
     targets = samples.batch.targets
+    unknown = torch.zeros_like(targets, dtype=torch.bool)  # of what the model thinks of a copy of an image
 
     def answer(questions: Mapping[str, Question], _: Tensor) -> dict[str, Tensor | Exception]:
         asker, question = next(iter(questions.items()))
         shelf.answers.doing = f"{method.label}, {name}"
         try:
-            return {asker: shelf.ask(question, measure.stage, partial(_find, question, method, samples, shelf))}
+            reply = shelf.ask(question, measure.stage, partial(_find, question, method, samples, shelf))
         except MemoryError:
             raise
         except Exception as error:
             return {asker: error}
+        of_these = isinstance(question, types.Scores | types.Logits) and reply.shape[1] == len(targets)
+        if of_these:  # and not of other images that methods compare with
+            unknown.logical_or_(reply.isnan().view(*reply.shape[:2], -1).any(2).any(0))
+        return {asker: reply}
 
     found = drive(start, answer, targets)[name]
     if isinstance(found, Failure):
         return found
     scored = found if isinstance(found, Scored) else Scored(found)
-    return replace(scored, invalid={**invalid, **scored.invalid})
+    return replace(scored, invalid={**invalid, "the model gives NaN": unknown, **scored.invalid})
 
 
 def _scaled(measure: Measure, maps: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
@@ -11,6 +11,7 @@ from saliometer.registry import unknown
 
 NAMES = ("auto", "cpu", "cuda")
 TF32 = False  # on a GPU, products of 10 bits: nobody but a benchmark sets it
+KINDS = ("cpu", "cuda")
 BATCH = {"cpu": 64, "cuda": 2048}  # the fastest on the TextBox networks; memory backs off from there
 
 
@@ -59,6 +60,13 @@ def wants_plain(error: RuntimeError, net: nn.Module) -> bool:
 @contextmanager
 def exact() -> Iterator[None]:
     """Full float32 and repeatable kernels for the passes inside; the caller's settings come back."""
+    if any(torch.is_autocast_enabled(kind) for kind in KINDS):
+        with ExitStack() as full:
+            for kind in KINDS:
+                full.enter_context(torch.autocast(kind, enabled=False))
+            with exact():
+                yield
+        return
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, matmul.allow_tf32
     if before == (TF32, True, False, TF32):  # inside another such block

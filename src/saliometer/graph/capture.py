@@ -168,7 +168,7 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
     traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
     marked = _marked(net) if named else nullcontext()
     try:
-        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), marked:
+        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), constants.put_back(), marked:
             found = traced(images.clone())
     except Exception as error:
         with torch.no_grad():
@@ -178,6 +178,7 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
         raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
     graph = _Converter(found, type(net).__name__).graph()
     graph.facts["numbers"] = constants.numbers
+    graph.facts["written"] = bool(constants.before)
     return graph
 
 
@@ -187,18 +188,39 @@ class _Constants(TorchFunctionMode):
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.numbers = False  # whether it did, so that a number of today is in the graph
-        self.own = {storage_of(value) for value in (*net.parameters(), *net.buffers()) if value.layout == torch.strided}
+        self.before: dict[Tensor, Tensor] = {}  # weights and buffers that were written to, and what they held
+        self.own: dict[int, list[Tensor]] = {}  # by their memory
+        for value in (*net.parameters(), *net.buffers()):
+            if value.layout == torch.strided:
+                self.own.setdefault(storage_of(value), []).append(value)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given, name = tree_leaves((args, kwargs)), getattr(func, "__name__", "")
-        first = given[0] if given and _writes(name) else None
-        if isinstance(first, Tensor) and first.layout == torch.strided and storage_of(first) in self.own:
-            raise UnfitError(f"its forward writes into its weights or buffers, by '{name}'")
-        if func is torch._C._set_grad_enabled or any(isinstance(value, FakeTensor) for value in given):
+        followed = any(isinstance(value, FakeTensor) for value in given)
+        own = self._own(given[0]) if given and _writes(name) else []
+        if own and followed:
+            raise UnfitError(f"its forward writes what it makes of images into its weights or buffers, by '{name}'")
+        if func is torch._C._set_grad_enabled or followed:
             return func(*args, **(kwargs or {}))
         self.numbers |= name in LOOKS
         with disable_proxy_modes_tracing(), unset_fake_temporarily():
+            self.before |= {value: value.detach().clone() for value in own if value not in self.before}
             return func(*args, **(kwargs or {}))
+
+    def _own(self, value: Any) -> list[Tensor]:
+        """The network's tensors that lie in the same memory."""
+        strided = isinstance(value, Tensor) and value.layout == torch.strided
+        return self.own.get(storage_of(value), []) if strided else []
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """What a network counts in its buffers, passes say, is as it was."""
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for value, was in self.before.items():
+                    value.copy_(was)
 
 
 def _writes(name: str) -> bool:

@@ -54,6 +54,8 @@ class Lean:
         graphs = [capture(net, logits, image.expand(size, *image.shape[1:]), named=False) for size in SIZES]
         if not all(is_live(graph, held) for graph in graphs):
             raise UnfitError(f"{type(net).__name__} computes weights in its forward")
+        if any(graph.facts["written"] for graph in graphs):
+            raise UnfitError(f"{type(net).__name__} writes into its weights or buffers")
         steps = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
         self.steps, norms = joined(graphs[0], steps)
         self.hides_nan = onednn.fits(image)
