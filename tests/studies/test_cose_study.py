@@ -230,7 +230,7 @@ def test_a_file_of_first_weights_is_another_model_and_the_ablations_start():
 
 def test_the_same_call_does_nothing_again(study, monkeypatch):
     before = rows_of(study)
-    monkeypatch.setattr("saliometer.engine.audit._one_method", lambda *args: pytest.fail("a method was run again"))
+    monkeypatch.setattr("saliometer.engine.audit_units.judge", lambda *args: pytest.fail("a method was run again"))
     trainings.clear()
     again = reproduce(study.folder, "tiny", device="cpu")
     assert trainings == []

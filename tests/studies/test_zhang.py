@@ -129,7 +129,7 @@ def test_scores_of_other_targets_come_out_of_the_labels_passes(study):
 def test_the_same_call_runs_nothing_again(study, place, monkeypatch):
     before, known = passes(study.folder), values(study)
     assert all(before.values())
-    monkeypatch.setattr("saliometer.engine.audit._one_method", lambda *args: pytest.fail("a method was run again"))
+    monkeypatch.setattr("saliometer.engine.audit_units.judge", lambda *args: pytest.fail("a method was run again"))
     again = rerun(place)
     assert passes(study.folder) == before
     assert values(again) == known
