@@ -68,6 +68,16 @@ def test_each_image_has_its_own():
     assert value(NGUYEN, net, MAPS, photos(images)).tolist() == [7, 20, 32, 45, 58]
 
 
+def test_a_constant_map_or_one_of_zeros_is_scored_by_the_order_of_its_ties():
+    net = Odds(lambda x: 0.1 + 0.8 * (x[:, 0, 3, 4] > 0).float())  # as many as it takes until one pixel comes
+    flat = torch.zeros(1, 8, 8)
+    for maps in (flat, flat + 0.7):
+        one = value(f"{NGUYEN[:-1]},ties=rise)", net, maps, photos(IMAGES[:1]))
+        assert one.item() == 64 - (3 * 8 + 4)
+        by_lot = value(NGUYEN, net, maps.expand(200, 8, 8), photos(IMAGES[:1].expand(200, 3, 8, 8)))
+        assert by_lot.mean().item() == pytest.approx(32.5, abs=4 * 64 / (12 * 200) ** 0.5)
+
+
 @pytest.mark.parametrize("tolerance", [0.0001, 0.01, 0.1])
 def test_the_tolerance_is_of_the_squared_change(tolerance):
     net = Odds(lambda x: (x[:, 0] > 0).float().mean((1, 2)) * 0.5 + 0.25)  # 0.75 when whole

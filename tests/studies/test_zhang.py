@@ -151,7 +151,8 @@ def test_tables_stand_beside_the_papers(study):
     text = (study.folder / "tables.md").read_text()
     for number in (1, 2, 3, 4):
         assert f"**Table {number}**" in text
-    assert text.count("| Fake-CAM |") == 1 + 3 + 1 + 4
+    assert text.count("| Fake-CAM |") == 1 + 3 + 1 + 4 + 4  # Table 4 by transform, and by variation
+    assert text.count("| mean p of the label | 0.") == 4
     assert "| 0.00 ±0.00 / 0.96 | 0.00 ±0.00 / 0.96 |" in text  # Fake-CAM's MS and AS
     assert f"| {SIDE * SIDE - 1} ±0 / 50175 |" in text
 
@@ -320,6 +321,24 @@ def test_a_transform_is_averaged_over_its_variations():
     text = markdown(z)
     assert "| RISE | - / 27.8 | - / 69.4 | - / 7.5 | 40.0 ±10.0 / 51.9 | - / 84.2 |" in text
     assert "Table 3" not in text
+
+
+def test_every_variation_stands_by_itself_beside_the_confidence_it_follows():
+    shares = {"crop(0.8)": (0.4, 0.6), "crop(0.25)": (0.1, 0.2)}
+    blocks = [block("insertion", m, [0.5, 0.7]) for m in METHODS]
+    for crop, (score, p) in shares.items():
+        blocks += [block("insertion", m, [score, score + 0.2], condition=crop) for m in METHODS[:9]]
+        blocks += [block("probability", m, [p, p + 0.1], condition=crop) for m in METHODS]
+    table = markdown(evidence(blocks)).partition("**Table 4**, each variation of crop: ")[2].splitlines()
+    assert table[0] == "AI / AD_bar / AG / I / D_bar (ours)"
+    assert table[2] == "| method | crop(0.25) | crop(0.8) |"
+    assert table[4] == "| mean p of the label | 0.25 | 0.65 |"
+    assert "| RISE | - / - / - / 20.0 / - | - / - / - / 50.0 / - |" in table
+    assert table[-1] == "| IBA | - / - / - / - / - | - / - / - / - / - |"  # which was not run
+    assert "mixup" not in markdown(evidence(blocks))
+    assert "| mean p of the label | - |" in markdown(
+        evidence([b for b in blocks if b["metric"][0].as_py() != "probability"])
+    )
 
 
 def test_intervals_are_those_of_the_mean():

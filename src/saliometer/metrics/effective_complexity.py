@@ -20,7 +20,11 @@ DEFINITIONS = ("threshold", "nguyen")
     reads="scaled",
     flat=True,
     passes=0,
-    degenerate=("n", "invalid, it marks no pixel", "1"),
+    degenerate=(
+        "n (nguyen: that of a random order)",
+        "invalid, it marks no pixel (nguyen: that of a random order)",
+        "1 (nguyen: that of one pixel first, the others in random order)",
+    ),
 )
 def effective_complexity(
     maps: Tensor, samples: Samples, subject: Subject, *,

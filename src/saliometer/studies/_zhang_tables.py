@@ -1,13 +1,14 @@
 """Tables 1 to 4 of the ten-methods study, ours beside the paper's."""
 
 import csv
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from saliometer.judgement import FLOORS, interval
 from saliometer.studies._claims import Draws, MissingError
-from saliometer.studies._zhang_evidence import METHODS, TRANSFORMS, Evidence
+from saliometer.studies._zhang_evidence import FAKE, METHODS, TRANSFORMS, Evidence
 
 FIDELITY = ("AI", "AD_bar", "AG", "I", "D_bar")
 LABEL = {"ground_truth": "label"}
@@ -68,7 +69,7 @@ def _cell(evidence: Evidence, table: int, condition: str, method: str, metric: s
 
 
 def markdown(evidence: Evidence) -> str:
-    """All tables: ours with half of the 95 % interval, the paper's value after the stroke."""
+    """All tables: ours with half of the 95 % interval, the paper's value after the stroke; then each variation."""
     parts = []
     for number, (title, conditions, metrics) in TABLES.items():
         ours = {(value.condition, value.method, value.metric): value for value in values(evidence, number)}
@@ -81,7 +82,34 @@ def markdown(evidence: Evidence) -> str:
                     cells = [_shown(ours.get((condition, method, m)), p) for m, p in zip(metrics, theirs, strict=True)]
                     lines.append(f"| {method} | " + " | ".join(cells) + " |")
                 parts.append("\n".join(lines))
+    parts += [
+        _by_variation(evidence, name) for name in TRANSFORMS if any(c.startswith(name) for c in evidence.conditions)
+    ]
     return "\n\n".join(parts)
+
+
+def _by_variation(evidence: Evidence, transform: str) -> str:
+    """What Table 4 averages, and the confidence that all of it follows."""
+    variations, metrics = evidence.variations(transform), TABLES[4][2]
+    lines = [f"**Table 4**, each variation of {transform}: {' / '.join(metrics)} (ours)", ""]
+    lines += ["| method | " + " | ".join(variations) + " |", "|---|" + "---:|" * len(variations)]
+    rows = {"mean p of the label": [_confidence(evidence, condition) for condition in variations]}
+    for method in METHODS:
+        rows[method] = [" / ".join(_plain(evidence, m, method, condition) for m in metrics) for condition in variations]
+    return "\n".join([*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items())])
+
+
+def _confidence(evidence: Evidence, condition: str) -> str:
+    with suppress(MissingError):
+        column = evidence.column("probability", condition=condition)
+        return f"{column.means[evidence.place(column, FAKE)]:.2f}"  # the same for every method that has a map
+    return "-"
+
+
+def _plain(evidence: Evidence, metric: str, method: str, condition: str) -> str:
+    with suppress(MissingError):
+        return f"{evidence.of(metric, method, condition=condition)[0]:.1f}"
+    return "-"
 
 
 def _shown(ours: Value | None, theirs: float | None) -> str:
