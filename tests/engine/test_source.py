@@ -113,6 +113,24 @@ def test_a_transform_works_on_pixels_and_names_itself():
     assert turned.ids == source.ids
 
 
+def test_the_second_class_of_a_blend_is_that_of_the_picture_blended_in():
+    model, images = model_of(small_cnn()), noise()
+    source = of_tensors(images, LABELS)
+    blend = source.under("mixup(weight=0.6)", 0, model)
+    other = blend.second()
+    assert not (other.labels == LABELS).any()
+    assert torch.equal(other.tensors, blend.tensors)
+    assert (other.condition, other.fingerprint) == ("mixup_second(weight=0.6)", blend.fingerprint)
+    assert torch.equal(other.second().labels, LABELS)
+    pixels = [model.pixels(one).clamp(0, 1) for one in (images, blend.tensors)]
+    rests = (pixels[1] - 0.6 * pixels[0]) / 0.4  # what was blended in
+    found = [min(range(5), key=lambda i: float((pixels[0][i] - rest).abs().max())) for rest in rests]
+    assert torch.equal(LABELS[found], other.labels)
+    some = blend.some(2, 0)
+    assert some.blended.tolist() == [other.labels[blend.ids.index(name)] for name in some.ids]
+    assert source.under("crop(area=0.5)", 0, model).blended is None
+
+
 @pytest.mark.parametrize("files", [False, True])
 def test_some_of_the_images_are_a_source_of_their_own(folder, files):
     source = from_files(folder, masks=folder / "masks") if files else of_tensors(noise(), LABELS, torch.ones(5, 8, 8))

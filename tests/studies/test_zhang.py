@@ -39,6 +39,7 @@ def build():
 LEAST = {"RISE": "masks=8", "LIME": "samples=8,segments=grid", "IG": "steps=4", "IBA": "steps=2,copies=1"}
 SIDE = 32
 TINY = Scale("", SIDE, 4, 4, 2, 4, 4, 1, 1, LEAST, tuple(VARIATIONS[place] for place in (0, 1, 4, 8, 12)))
+SECONDS = [text.replace("mixup", "mixup_second") for text in TINY.variations if text.startswith("mixup")]
 SCALED = {"mean": (0.5,), "std": (0.25,)}  # the network's own file does not say how it takes pixels
 FOLDERS = ["label", "predicted", "least", "shaken"]
 
@@ -92,10 +93,10 @@ def test_every_part_of_the_study_is_run_for_all_ten_methods(study):
     assert not study.failed
     rows = [row for row in study.rows.to_pylist() if not row["metric"].startswith("cost.")]
     assert {row["target"] for row in rows} == {"label", "predicted", "least"}
-    assert {row["condition"] for row in rows} == {"", *TINY.variations}
+    assert {row["condition"] for row in rows} == {"", *TINY.variations, *SECONDS}
     methods = set(study.evidence.specs.values())
     assert list(study.evidence.specs) == METHODS == list(ZHANG)
-    for condition, images in [("", 4), *((variation, 4) for variation in TINY.variations)]:
+    for condition, images in [("", 4), *((variation, 4) for variation in (*TINY.variations, *SECONDS))]:
         drops = [r for r in rows if (r["metric"], r["condition"], r["target"]) == ("insertion", condition, "label")]
         assert {row["method"] for row in drops} >= methods
         assert len({row["sample"] for row in drops}) == images
@@ -126,6 +127,21 @@ def test_scores_of_other_targets_come_out_of_the_labels_passes(study):
         assert spent["predicted", method] == spent["least", method] == 0
 
 
+def test_a_blends_second_class_is_scored_beside_its_first(study):
+    found = study.evidence.column("insertion", condition=SECONDS[0])
+    first = study.evidence.column("insertion", condition=TINY.variations[0])
+    assert found.images == first.images
+    assert not np.allclose(found.values, first.values)
+    assert study.evidence.variations("mixup") == sorted(TINY.variations[:2])  # those of Table 4
+    maps = [
+        row["value"]
+        for row in study.rows.to_pylist()
+        if (row["metric"], row["definition"], row["condition"]) == ("cost.passes", "maps", SECONDS[0])
+        if row["method"].startswith(("rise", "lime"))
+    ]
+    assert maps == [0, 0]
+
+
 def test_the_same_call_runs_nothing_again(study, place, monkeypatch):
     before, known = passes(study.folder), values(study)
     assert all(before.values())
@@ -151,8 +167,9 @@ def test_tables_stand_beside_the_papers(study):
     text = (study.folder / "tables.md").read_text()
     for number in (1, 2, 3, 4):
         assert f"**Table {number}**" in text
-    assert text.count("| Fake-CAM |") == 1 + 3 + 1 + 4 + 4  # Table 4 by transform, and by variation
-    assert text.count("| mean p of the label | 0.") == 4
+    assert text.count("| Fake-CAM |") == 1 + 3 + 1 + 4 + 5  # Table 4 by transform, and by variation
+    assert text.count("| mean p of the class | 0.") == 5
+    assert "each variation of mixup, explained and scored for the second class: AI / AD_bar" in text
     assert "| 0.00 ±0.00 / 0.96 | 0.00 ±0.00 / 0.96 |" in text  # Fake-CAM's MS and AS
     assert f"| {SIDE * SIDE - 1} ±0 / 50175 |" in text
 
@@ -332,11 +349,11 @@ def test_every_variation_stands_by_itself_beside_the_confidence_it_follows():
     table = markdown(evidence(blocks)).partition("**Table 4**, each variation of crop: ")[2].splitlines()
     assert table[0] == "AI / AD_bar / AG / I / D_bar (ours)"
     assert table[2] == "| method | crop(0.25) | crop(0.8) |"
-    assert table[4] == "| mean p of the label | 0.25 | 0.65 |"
+    assert table[4] == "| mean p of the class | 0.25 | 0.65 |"
     assert "| RISE | - / - / - / 20.0 / - | - / - / - / 50.0 / - |" in table
     assert table[-1] == "| IBA | - / - / - / - / - | - / - / - / - / - |"  # which was not run
     assert "mixup" not in markdown(evidence(blocks))
-    assert "| mean p of the label | - |" in markdown(
+    assert "| mean p of the class | - |" in markdown(
         evidence([b for b in blocks if b["metric"][0].as_py() != "probability"])
     )
 

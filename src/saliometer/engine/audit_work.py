@@ -57,9 +57,14 @@ class Work:
         self.answers.shared = None
         if self.memory is not None:
             chunk = f"{self.model.fingerprint} {self.request.seed} {self.source.fingerprint} {unit.start}"
-            self.answers.shared = self.memory.at(chunk, self._classes(samples))
+            self.answers.shared = self.memory.at(chunk, self._classes(unit, samples))
 
-    def _classes(self, samples: Samples) -> Tensor:
-        """(3, N): label, predicted and least probable class; the label is the predicted one where there is none."""
+    def _classes(self, unit: Unit, samples: Samples) -> Tensor:
+        """(targets, N): label, predicted and least probable class, and a blend's other class, that may be asked for.
+
+        The label is the predicted class where there is none.
+        """
         most, least = self.answers.extremes(samples.batch.images)
-        return torch.stack((samples.labels.where(samples.labels >= 0, most), most, least))
+        blended = self.source.blended
+        others = () if blended is None else (blended[unit.start : unit.stop].to(most.device),)
+        return torch.stack((samples.labels.where(samples.labels >= 0, most), most, least, *others))

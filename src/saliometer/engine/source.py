@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from saliometer.seeds import fork
-from saliometer.transforms import transformed
+from saliometer.transforms import parsed, partners, transformed
 from saliometer.types import PRIMARY, Batch, Model, Samples
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Source:
     preprocessing: "Preprocessing | None" = None
     skipped: tuple[tuple[str, str], ...] = ()  # files that could not be read, with the reason
     condition: str = ""  # how the images are transformed, in rows
+    blended: Tensor | None = None  # (N,) int64: the class of the picture that is blended in
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -91,11 +92,18 @@ class Source:
         images = self.images(0, len(self))
         labels = torch.zeros(len(self), dtype=torch.int64) if self.labels is None else self.labels
         mean, std = (model.channels(images, values) for values in (model.mean, model.std))
-        pixels = transformed(transform, model.pixels(images).clamp(0, 1), labels, fork("transform", seed))
-        mark = f"{self.fingerprint} {transform} {seed}"
+        lots = fork("transform", seed)
+        pixels = transformed(transform, model.pixels(images).clamp(0, 1), labels, lots)
         return replace(
-            self, tensors=(pixels - mean) / std, masks=None, pictures=None, condition=transform, fingerprint=mark
-        )
+            self, tensors=(pixels - mean) / std, masks=None, pictures=None, condition=transform,
+            fingerprint=f"{self.fingerprint} {transform} {seed}",
+            blended=labels[partners(labels, lots)] if parsed(transform)[0].name == "mixup" else None,
+        )  # fmt: skip
+
+    def second(self) -> "Source":
+        """The same blends, of which the other class is explained; rows call them `mixup_second(...)`."""
+        condition = self.condition.replace("mixup(", "mixup_second(", 1)
+        return replace(self, labels=self.blended, blended=self.labels, condition=condition)
 
     def some(self, count: int, seed: int) -> "Source":
         """So many of the images by lot, or all if there are no more; fewer are among those that more would be."""
@@ -103,11 +111,12 @@ class Source:
             return self
         lots = np.random.default_rng(fork("some images", seed)).permutation(len(self))[:count]
         places = sorted(lots.tolist())
-        tensors, masks, labels = (
-            None if one is None else one[places] for one in (self.tensors, self.masks, self.labels)
+        tensors, masks, labels, blended = (
+            None if one is None else one[places] for one in (self.tensors, self.masks, self.labels, self.blended)
         )
         return replace(
             self, ids=tuple(self.ids[place] for place in places), labels=labels, tensors=tensors, masks=masks,
+            blended=blended,
             pictures=None if self.pictures is None else self.pictures.some(places),
             fingerprint=f"{self.fingerprint} some {count} {seed}",
         )  # fmt: skip

@@ -74,7 +74,7 @@ class Evidence:
         return {method: self.of(key, method, **where) for method in methods}  # type: ignore[arg-type]
 
     def variations(self, transform: str) -> list[str]:
-        found = [condition for condition in self.conditions if condition.startswith(transform)]
+        found = [condition for condition in self.conditions if condition.partition("(")[0] == transform]
         if not found:
             raise MissingError(f"the run holds no images under {transform}")
         return found

@@ -250,7 +250,9 @@ def _parts(
         except ValueError as error:  # images too small, or nearly all of one class
             say(f"Left out: {variation}: {error}.")
             continue
-        yield Part(re.sub(r"[^a-z0-9.]+", "-", variation).strip("-"), changed, (*drops, *curves, "probability"))
+        both = (changed,) if changed.blended is None else (changed, changed.second())
+        for one in both:
+            yield Part(re.sub(r"[^a-z0-9.]+", "-", one.condition).strip("-"), one, (*drops, *curves, "probability"))
 
 
 def _normalised(pixels: Tensor, loaded: Loaded) -> Tensor:
