@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torchvision
 from torch import Tensor, nn
@@ -74,3 +75,32 @@ def settled(net: nn.Module, images: Tensor, **settings: bool) -> Network:
     network.run(images, **settings)
     network.settle()
     return network
+
+
+LOOKS: dict[str, Callable[[Tensor], object]] = {  # ways to ask whether images are bright on the whole
+    "bool": lambda x: x.mean() > 0.5,
+    "item": lambda x: x.mean().item() > 0.5,
+    "float": lambda x: round(float(x.mean())),
+    "tolist": lambda x: x.mean().tolist() > 0.5,
+    "numpy": lambda x: x.detach().numpy().mean() > 0.5,
+    "dlpack": lambda x: np.from_dlpack(x.detach()).mean() > 0.5,
+    "equal": lambda x: torch.equal(x, x.clamp(min=0.4)),
+    "contains": lambda x: True in (x.mean((1, 2, 3)) > 0.5),
+    "nonzero": lambda x: len((x.mean((1, 2, 3)) > 0.5).nonzero()),
+    "chosen": lambda x: len(x[x.mean((1, 2, 3)) > 0.5]),
+    "by another type": lambda x: type(x) is Tensor and x.mean() > 0.5,
+    "numpy by another type": lambda x: type(x) is Tensor and x.detach().numpy().mean() > 0.5,
+}
+
+
+def looking(look: Callable[[Tensor], object]) -> Callable[[Written, Tensor], Tensor]:
+    """A forward that does something else for bright images, and goes on where it cannot look."""
+
+    def forward(net: Written, images: Tensor) -> Tensor:
+        try:
+            bright = bool(look(images))
+        except Exception:
+            bright = False
+        return net.head(net.first(images).relu().mean((2, 3))) * (3 if bright else 1)
+
+    return forward

@@ -1,10 +1,11 @@
 """Maps for any classifier: `saliometer.explain`."""
 
 from copy import deepcopy
+from threading import Thread
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from saliometer import explain
 
@@ -153,3 +154,20 @@ def test_a_model_that_is_another_one_in_every_pass_is_told_what_works(net: nn.Mo
 def test_a_model_of_another_output_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"gave \(1, 4, 6, 6\) for one image, wanted logits of shape \(1, classes\)"):
         explain(nn.Conv2d(1, 4, 3).eval(), torch.rand(2, 1, 8, 8), "gradient")
+
+
+def test_threads_that_explain_one_network_wait_for_each_other(net: nn.Module) -> None:
+    """What one sends through the network would reach the hooks of the other."""
+    images, found = torch.rand(2, 1, 8, 8), list[Tensor]()
+    wanted = explain(net, images, "gradient")
+    other = Thread(target=lambda: found.append(explain(net, images, "gradient")))
+
+    def slow(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+        other.start()
+        other.join(0.3)
+        assert not found
+        return explain(model, images, "gradient", targets, channels=True)
+
+    torch.testing.assert_close(explain(net, images, slow), wanted)
+    other.join()
+    torch.testing.assert_close(found[0], wanted)

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 import saliometer
-from graph_toys import pictures, torchvision_net
+from graph_toys import LOOKS, Written, looking, pictures, torchvision_net, written
 from saliometer.engine import forward
 from saliometer.engine.answer import Answers
 from saliometer.engine.forward import Forward, forward_of
@@ -119,20 +120,20 @@ def ran(net: nn.Module, count: int, monkeypatch) -> tuple[Forward, list[int]]:
         passes = forward_of(model, images[:1])
         with monkeypatch.context() as patch:
             real = Model.logits
-            patch.setattr(Model, "logits", lambda self, x: taken.append(len(x)) or real(self, x))
+            patch.setattr(Model, "logits", lambda self, x: (heard(x) and taken.append(len(x))) or real(self, x))
             for _ in range(2):
                 torch.testing.assert_close(passes(images), wanted, rtol=1e-4, atol=1e-5)
     return passes, taken
 
 
-def own(taken: list[int]) -> list[int]:
-    """Without those that capture."""
-    return [rows for rows in taken if rows not in SIZES]
+def heard(images: Tensor) -> bool:
+    """Not those that are captured, nor the few by which is found whether the network looks at numbers."""
+    return not isinstance(images, FakeTensor) and len(images) > SIZES[0]
 
 
 def test_lean_ones_run_compared_once(net, lean, monkeypatch):
     passes, taken = ran(net, 7, monkeypatch)
-    assert own(taken) == [7]  # to compare; the second time only the lean one ran
+    assert taken == [7]  # to compare; the second time only the lean one ran
     other, taken = ran(net, 7, monkeypatch)
     assert taken == [7]  # captured no more, but compared again
     assert other._lean is passes._lean is not None
@@ -149,13 +150,13 @@ def test_where_it_differs_or_gains_nothing_the_network_runs(net, count, lean, mo
         passes(pictures(5, 16))
     else:
         passes, taken = ran(net, count, monkeypatch)
-        assert own(taken)[-2:] == [count, count]
+        assert taken[-2:] == [count, count]
     assert passes._lean is None
 
 
 def test_one_that_fails_with_channels_last_gets_the_plain_layout(lean, monkeypatch):
     passes, taken = ran(seeded(Pooling), 5, monkeypatch)
-    assert own(taken) == [5]
+    assert taken == [5]
     assert passes._lean.layout == torch.contiguous_format
 
 
@@ -296,6 +297,92 @@ def test_hooks_are_heard_from_the_next_pass_on(lean):
         assert not any(type(values) is not Tensor for values in heard)  # nothing fake is left with the listener
         handle.remove()
         torch.testing.assert_close(passes(images), plain)
+
+
+def same_for(net: nn.Module, *batches: Tensor) -> Forward:
+    """Passes that gave the network's own logits for all these images, one batch after the other."""
+    model = model_of(net)
+    with torch.no_grad():
+        passes = forward_of(model, batches[0][:1])
+        for images in batches:
+            torch.testing.assert_close(passes(images.clone()), net(images.clone()), equal_nan=True)
+    return passes
+
+
+@pytest.mark.parametrize("how", LOOKS)
+def test_a_network_that_looks_at_its_images_runs_itself(how, lean):
+    """It may do something else for images of which those that are compared say nothing."""
+    dark = 0.1 * pictures(5, 16)
+    assert bool(LOOKS[how](dark + 0.6))
+    passes = same_for(written(looking(LOOKS[how])), dark, dark + 0.6)
+    assert passes._lean is None
+
+
+LARGER = {  # what a network does with batches of more than four, which dark images do not show
+    "clamp": lambda x: x.clamp(max=0.5),
+    "where": lambda x: torch.where(x > 0.5, -x, x),
+    "by the size": lambda x: x + len(x) // 4 * (x - 0.5).relu(),
+    "in parts": lambda x: torch.cat([part.clamp(max=0.5) for part in x.split(2)]),
+}
+
+
+@pytest.mark.parametrize("how", LARGER)
+def test_a_network_that_does_something_else_in_larger_batches_runs_itself(how, lean):
+    def forward(net: Written, images: Tensor) -> Tensor:
+        return net.head(net.first(LARGER[how](images) if len(images) > 4 else images).relu().mean((2, 3)))
+
+    dark = 0.1 * pictures(5, 16)
+    passes = same_for(written(forward), dark[:4], dark, dark + 0.6)
+    assert passes._lean is None
+
+
+def squared(net: Written, images: Tensor) -> Tensor:
+    """What the first layer gives out, to the 16th power."""
+    values = net.first(images)
+    for _ in range(4):
+        values = values * values
+    return net.head(net.second(values).relu().mean((2, 3)))
+
+
+def divided(net: Written, images: Tensor) -> Tensor:
+    values = images / images.std((1, 2, 3), keepdim=True).pow(6)
+    return net.head(net.second(net.first(values).square()).relu().mean((2, 3)))
+
+
+def shortened(net: Written, images: Tensor) -> Tensor:
+    return net.head(net.first((30 * images).half().square().float()).relu().mean((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("forward", "change"),
+    [
+        (squared, lambda x: 1e3 * x),
+        (squared, lambda x: 1e30 * x),
+        (divided, lambda x: 1 + 1e-6 * x),
+        (shortened, lambda x: 9 * x),
+    ],
+)
+def test_sums_that_leave_float32_are_not_hidden(forward, change, lean):
+    """They are infinite, and so of both signs that the next sum is not a number, of which a clamp on a CPU makes 0."""
+    net, images = written(forward), 5 * pictures(4, 16)
+    changed = images.clone()
+    changed[1] = change(images[1])
+    assert not net(changed)[1].isfinite().any()
+    same_for(net, images, changed, images)
+
+
+def test_lean_passes_go_on_behind_images_that_are_too_bright_for_them(lean):
+    images = pictures(4, 16)
+    assert same_for(written(squared), images, 1e3 * images, images)._lean is not None
+
+
+@pytest.mark.parametrize("first", [0.0, 1e-6])
+def test_images_that_are_brighter_than_the_first_get_them_too(first, lean, monkeypatch):
+    net, images = seeded(Settable), pictures(4, 16)
+    passes = same_for(net, first * images, images)
+    monkeypatch.setattr(Model, "logits", lambda *_: pytest.fail("they were compared before"))
+    with torch.no_grad():
+        passes(images)
 
 
 @pytest.mark.parametrize(("off_by", "alike"), [(0, True), (1e-6, True), (1e-2, False)])

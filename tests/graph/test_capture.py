@@ -1,6 +1,7 @@
 """Capture: the same steps for every spelling, overwriting followed or refused, constants found, nothing left behind."""
 
 from collections import Counter
+from threading import Event, Thread
 
 import pytest
 import torch
@@ -373,6 +374,46 @@ UNFIT = {
 def test_what_cannot_be_followed_is_refused_in_words(case):
     with pytest.raises(UnfitError, match=r"operations of Written cannot be captured \(.*perturbation methods work"):
         graph_of(written(UNFIT[case]))
+
+
+def pooled(net: Written, images: Tensor) -> Tensor:
+    return net.head(net.first(images).relu().mean((2, 3)))
+
+
+OPERATIONS = ["conv2d", "relu", "mean", "linear"]
+SHAPED = {
+    "a shape that hangs on the data": lambda net, x: net.head(net.first(x).mean((2, 3))) * x[x > 0.5].mean(),
+    "a count": lambda net, x: net.head(net.first(x).mean((2, 3))) + (x > 0.5).nonzero().shape[0],
+}
+
+
+@pytest.mark.parametrize("case", SHAPED)
+def test_numbers_and_shapes_that_the_images_decide_are_refused_in_words(case):
+    with pytest.raises(UnfitError, match=r"in Written the images decide a number or shape, by '(index|nonzero)'"):
+        graph_of(written(SHAPED[case]))
+
+
+def test_two_threads_may_capture_at_once():
+    """One waits for the other; else the first would end in the midst of the second."""
+    found: list[list[str]] = []
+    begun, ended = Event(), Event()
+
+    def first(net: Written, images: Tensor) -> Tensor:
+        if not other.ident:
+            other.start()
+        begun.wait(0.3)
+        return pooled(net, images)
+
+    def second(net: Written, images: Tensor) -> Tensor:
+        begun.set()
+        ended.wait()
+        return pooled(net, images)
+
+    other = Thread(target=lambda: found.append(operations(graph_of(written(second)))))
+    assert operations(graph_of(written(first))) == OPERATIONS
+    ended.set()
+    other.join()
+    assert found == [OPERATIONS]
 
 
 def test_a_part_without_gradients_is_refused_by_its_first_operation():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graph_toys import Written, kinds, operations, pictures, settled, torchvision_net, written
+from graph_toys import LOOKS, Written, kinds, looking, operations, pictures, settled, torchvision_net, written
 from saliometer import explain
 from saliometer.graph import Network, UnfitError, transpose, walk
 from saliometer.graph import network as network_file
@@ -144,6 +144,17 @@ def test_an_operation_that_capture_did_not_see_is_found_by_counting(kind):
     with pytest.raises(UnfitError, match=r"Written runs '\w+' \d times, but \d were caught, so methods that walk"):
         explain(net, images, "guided_backprop")
     assert explain(written(sly("honest")), images, "guided_backprop").isfinite().all()
+
+
+@pytest.mark.parametrize("how", LOOKS)
+@pytest.mark.parametrize("method", ["guided_backprop", "lrp_epsilon"])
+def test_a_network_that_looks_at_its_images_is_refused_also_where_it_gets_along_without(how, method):
+    """The first image, by which a walk is compared with the network, does not show it."""
+    net, images = written(looking(LOOKS[how])), pictures()
+    images[0] *= 0.1
+    assert bool(LOOKS[how](images[1:] + 0.4))
+    with pytest.raises(UnfitError, match="methods that walk its operations are refused"):
+        explain(net, images, method)
 
 
 def test_an_operation_that_hides_a_nonlinear_one_is_not_taken_for_linear():

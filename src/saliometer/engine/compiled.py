@@ -1,9 +1,14 @@
 """Networks as they were written: what torch.compile made of them has no place for hooks and cannot be captured."""
 
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from threading import RLock
+from typing import Any
 
 from torch import nn
+
+_alone: weakref.WeakKeyDictionary[nn.Module, AbstractContextManager[Any]] = weakref.WeakKeyDictionary()
 
 
 def inner(net: nn.Module) -> nn.Module:
@@ -27,9 +32,11 @@ def write_out(net: nn.Module) -> list[tuple[nn.Module, dict[str, object]]]:
 
 @contextmanager
 def as_written(net: nn.Module) -> Iterator[None]:
-    changed = write_out(net)
-    try:
-        yield
-    finally:
-        for module, before in changed:
-            module.__dict__.update(before)
+    """One thread at a time, for another would hear what is sent through the network for the first."""
+    with _alone.setdefault(net, RLock()):
+        changed = write_out(net)
+        try:
+            yield
+        finally:
+            for module, before in changed:
+                module.__dict__.update(before)

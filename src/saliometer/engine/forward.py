@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from saliometer.engine.device import out_of_memory
 from saliometer.fused import kernels, onednn
 from saliometer.graph import modules_of
-from saliometer.graph.lean import Lean, NotFiniteError
+from saliometer.graph.lean import LARGE, Lean, NotFiniteError
 from saliometer.graph.made import Made
 from saliometer.types import Model
 
 WORTH = {"cuda": 2**32, "cpu": 2**26}  # pixels that go through until the seconds of preparing lean passes are won back
+BRIGHTER = 10  # images that are so many times as large are compared again: sums may overflow, which a clamp hides
 CLOSE = 1e-4  # what logits may differ by, relative to the largest
 
 _known: weakref.WeakKeyDictionary[nn.Module, tuple[object, Made, Lean | None]] = weakref.WeakKeyDictionary()
@@ -42,15 +43,18 @@ class Forward:
         self._modules: list[nn.Module] = []
         self._begun = self._fresh = False
         self._agreed: set[int] = set()  # batch sizes
+        self._largest = 0.0  # number in the images that were compared
 
     def __call__(self, images: Tensor) -> Tensor:
         if not self._begun and len(images):
             self._begin(images)
         if self._lean is None or self._hooked() or _like(images) != self._like or not len(images):
             return self.model.logits(images)
-        if self._lean.hides_nan and not images.sum().isfinite():
+        largest = float(torch.linalg.vector_norm(images, torch.inf)) if self._lean.hides_nan else 0.0
+        if not largest < LARGE:
             return self.model.logits(images)
-        if len(images) in self._agreed:
+        agreed = len(images) in self._agreed
+        if agreed and largest <= BRIGHTER * self._largest:
             try:
                 return self._lean(images)
             except NotFiniteError:
@@ -58,15 +62,26 @@ class Forward:
         own = self.model.logits(images)
         if not own.isfinite().all():
             return own  # with which nothing can be compared
-        found = _tried(self._lean, images, own)
+        found = self._believed(images, own)
+        if found is None and agreed:
+            return own  # for such images only
         if found is None and not self._fresh:
             self._prepare(images)
-            found = None if self._lean is None else _tried(self._lean, images, own)
+            found = self._believed(images, own)
         if found is None:
             self._keep(None)
             return own
         self._agreed.add(len(images))
+        self._largest = max(self._largest, largest)
         return found
+
+    def _believed(self, images: Tensor, own: Tensor) -> Tensor | None:
+        """Lean logits, if they are the network's own and it runs nothing else in batches of this size."""
+        found = None if self._lean is None else _tried(self._lean, images, own)
+        if found is None or self._lean is None:
+            return None
+        with torch.inference_mode(False):
+            return found if self._lean.fits(self.model.net, self.model.logits, images) else None
 
     def _begin(self, images: Tensor) -> None:
         self._begun, self._modules = True, modules_of(self.model.net)
@@ -117,6 +132,8 @@ def _tried(lean: Lean, images: Tensor, own: Tensor) -> Tensor | None:
     """Its logits, if they are the network's own; one that fails with channels last gets the plain layout."""
     try:
         found = lean(images)
+    except NotFiniteError:
+        return None
     except Exception as error:
         if out_of_memory(error):
             raise

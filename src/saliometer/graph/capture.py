@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from threading import RLock
 from typing import Any, TypeVar
 
 import torch
@@ -37,12 +38,14 @@ LIKE: dict[str, Callable[[Any, Tensor], tuple[str, Any, tuple[Any, ...]]]] = {  
     "type_as": lambda x, other: ("to", torch.ops.aten.to.dtype, (x, other.dtype)),
 }
 LOOKS = frozenset(
-    ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "__array__", "equal", "allclose")
-)  # from a tensor to Python
+    ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "__array__", "__dlpack__", "equal",
+     "allclose", "is_nonzero", "__contains__")
+)  # from a tensor to Python # fmt: skip
 WRITES = frozenset(f"__{name}__" for name in (
     "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift",
     "irshift"
 ))  # into what they are called on # fmt: skip
+ALONE = RLock()  # fake tensors are for one thread at a time
 INSTEAD = "so methods that walk its operations are refused; gradient, path, CAM and perturbation methods work"
 
 
@@ -168,7 +171,7 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
     traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)
     marked = _marked(net) if named else nullcontext()
     try:
-        with torch.inference_mode(False), torch.enable_grad(), _unchanged(net), constants.put_back(), marked:
+        with ALONE, torch.inference_mode(False), torch.enable_grad(), _unchanged(net), constants.put_back(), marked:
             found = traced(images.clone())
     except Exception as error:
         with torch.no_grad():
@@ -176,6 +179,11 @@ def capture(net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor, 
                 logits(images[:1])  # if the network does not run at all, that is what to say
         why = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
         raise UnfitError(f"the operations of {type(net).__name__} cannot be captured ({why}), {INSTEAD}") from error
+    if constants.looked:
+        raise UnfitError(
+            f"{type(net).__name__} looks at numbers that depend on the images, by '{constants.looked}', and may do "
+            f"something else for each, {INSTEAD}"
+        )
     graph = _Converter(found, type(net).__name__).graph()
     graph.facts["numbers"] = constants.numbers
     graph.facts["written"] = bool(constants.before)
@@ -188,6 +196,7 @@ class _Constants(TorchFunctionMode):
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.numbers = False  # whether it did, so that a number of today is in the graph
+        self.looked = ""  # how it looked at what the images decide: that fails, but a forward may catch it
         self.before: dict[Tensor, Tensor] = {}  # weights and buffers that were written to, and what they held
         self.own: dict[int, list[Tensor]] = {}  # by their memory
         for value in (*net.parameters(), *net.buffers()):
@@ -200,6 +209,8 @@ class _Constants(TorchFunctionMode):
         own = self._own(given[0]) if given and _writes(name) else []
         if own and followed:
             raise UnfitError(f"its forward writes what it makes of images into its weights or buffers, by '{name}'")
+        if followed and name in LOOKS:
+            self.looked = name
         if func is torch._C._set_grad_enabled or followed:
             return func(*args, **(kwargs or {}))
         self.numbers |= name in LOOKS
@@ -238,8 +249,12 @@ def _unchanged(net: nn.Module) -> Iterator[None]:
         yield
     finally:
         for one, was in zip(kept, before, strict=True):
-            one.clear()
-            (one.extend if isinstance(one, list) else one.update)(was)
+            if isinstance(one, list):
+                one[:] = was
+                continue
+            for name in one.keys() - was.keys():
+                del one[name]
+            one.update(was)  # and never empty, for other threads may run the network
 
 
 @contextmanager
@@ -330,6 +345,11 @@ class _Converter:
         if target is torch._C._set_grad_enabled:
             self.tracked = args[0]
             return None
+        if _is_open(node.meta.get("val")):
+            raise UnfitError(
+                f"in {self.places[node]} the images decide a number or shape, by '{_name(target)}', so that something "
+                f"else may be done for each, {INSTEAD}"
+            )
         probe = Step(-1, "", "", target, args, kwargs)
         if not probe.inputs:
             return target(*args, **kwargs)
@@ -437,6 +457,14 @@ class _Converter:
             replace(step, number=new[step.number], args=renamed(step.args), kwargs=renamed(step.kwargs))
             for step in kept
         )
+
+
+def _is_open(value: Any) -> bool:
+    """Whether Python sees a number, or a tensor's shape, that only real images would tell."""
+    numbers = (
+        number for leaf in tree_leaves(value) for number in (leaf.shape if isinstance(leaf, Tensor) else (leaf,))
+    )
+    return any(isinstance(number, torch.SymInt | torch.SymFloat | torch.SymBool) for number in numbers)
 
 
 def storage_of(value: Tensor) -> int:

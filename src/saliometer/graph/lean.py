@@ -17,9 +17,9 @@ from saliometer.graph.capture import Graph, Step, UnfitError, capture
 from saliometer.graph.families import argument
 from saliometer.graph.finishing import Finishing
 from saliometer.graph.joined import Joined, is_conv, joined
-from saliometer.graph.network import is_live
+from saliometer.graph.network import is_live, looks_in
 from saliometer.graph.precomputed import Precomputed
-from saliometer.graph.sizes import SIZES, grown, sized
+from saliometer.graph.sizes import SIZES, grown, is_same, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
@@ -36,12 +36,13 @@ SOUND = frozenset((
     "clone", "alias", "detach", "to", "roll", "flip", "cat", "stack", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "constant_pad_nd", "pad",
 ))  # fmt: skip
+LARGE = 1e12  # beyond, sums of products may leave float32
 NORMS = {"layer_norm": 4, "group_norm": 4}  # and these, where this argument, which is added to a variance, is above 0
 MANY = 64  # with channels last a GPU's batches of more than that are multiples of it
 
 
 class NotFiniteError(ArithmeticError):
-    """Something is not a number on the way, which a clamp would hide."""
+    """Something is not a number on the way, or so large that what follows may not be, which a clamp would hide."""
 
 
 class Lean:
@@ -51,17 +52,23 @@ class Lean:
         held = (*net.parameters(), *net.buffers())
         if any(value.dtype != torch.float32 for value in held if value.is_floating_point()):
             raise UnfitError("a lean pass is for float32")
-        graphs = [capture(net, logits, image.expand(size, *image.shape[1:]), named=False) for size in SIZES]
+        few = [image.expand(size, *image.shape[1:]) for size in SIZES]
+        graphs = [capture(net, logits, images, named=False) for images in few]
         if not all(is_live(graph, held) for graph in graphs):
             raise UnfitError(f"{type(net).__name__} computes weights in its forward")
         if any(graph.facts["written"] for graph in graphs):
             raise UnfitError(f"{type(net).__name__} writes into its weights or buffers")
-        steps = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
-        self.steps, norms = joined(graphs[0], steps)
+        if looks := looks_in(logits, few[0]):
+            raise UnfitError(f"{type(net).__name__} looks at numbers that depend on images, by {', '.join(looks)}")
+        self._grown = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
+        if any(_is_short(leaf) for step in self._grown for leaf in tree_leaves((step.args, step.kwargs))):
+            raise UnfitError("a lean pass is for float32")
+        self.steps, norms = joined(graphs[0], self._grown)
         self.hides_nan = onednn.fits(image)
         self.way = Precomputed(norms) if self.hides_nan else Finishing(norms)
         self._watched = {s.number for s in self.steps if isinstance(s, Step) and not _is_sound(s)}
         self.layout = torch.channels_last if self.hides_nan else _layout(graphs[0])
+        self._fitting: dict[int, bool] = {}  # by batch size
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
     def __call__(self, images: Tensor) -> Tensor:
@@ -70,12 +77,24 @@ class Lean:
         values: dict[int, Any] = {0: rows.contiguous(memory_format=self.layout)}
         for step, done in self._plan(len(rows)):
             values[step.number] = way.run(step, values) if isinstance(step, Joined) else step(values)
-            if self.hides_nan and step.number in self._watched and not _is_finite(values[step.number]):
+            if self.hides_nan and step.number in self._watched and not _is_small(values[step.number]):
                 raise NotFiniteError
             for number in done:
                 del values[number]
         (logits,) = values.values()
         return logits[: len(images)]  # type: ignore[no-any-return]
+
+    def fits(self, net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> bool:
+        """Whether the network runs the same operations in batches of this size, which logits need not show."""
+        count = len(images)
+        if count not in self._fitting:
+            try:
+                own = capture(net, logits, images, named=False).steps
+            except UnfitError:
+                own = ()
+            steps = [sized(step, count) for step in self._grown]
+            self._fitting[count] = len(own) == len(steps) and all(map(is_same, steps, own))
+        return self._fitting[count]
 
     def begin_anew(self) -> None:
         """What was made of weights is forgotten, also where nothing shows that they were written to."""
@@ -111,8 +130,14 @@ def _is_sound(step: Step) -> bool:
     return step.op in SOUND or (step.op in NORMS and argument(step, NORMS[step.op], "eps", 0.0) > 0)
 
 
-def _is_finite(value: Any) -> bool:
-    return all(bool(one.sum().isfinite()) for one in tree_leaves(value) if isinstance(one, Tensor))
+def _is_small(value: Any) -> bool:
+    tensors = (one for one in tree_leaves(value) if isinstance(one, Tensor) and one.is_floating_point() and one.numel())
+    return all(bool(torch.linalg.vector_norm(one, torch.inf) < LARGE) for one in tensors)  # never for NaN
+
+
+def _is_short(value: Any) -> bool:
+    """Whether it is a kind of numbers that ends long before float32 does."""
+    return isinstance(value, torch.dtype) and value.is_floating_point and value.itemsize < torch.float32.itemsize
 
 
 def _layout(graph: Graph) -> torch.memory_format:

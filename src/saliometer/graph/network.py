@@ -3,7 +3,7 @@
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,15 +12,19 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import Node
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from saliometer.graph.capture import INSTEAD, SHAPED, Graph, Step, UnfitError, capture, storage_of
+from saliometer.graph.capture import ALONE, INSTEAD, SHAPED, Graph, Step, UnfitError, capture, storage_of
 from saliometer.graph.families import LINEAR, families
 from saliometer.graph.folding import folded
 from saliometer.graph.walk import Pass, Repeated
 
-NONLINEAR = {
+LOOKS_BELOW = {"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "_unique2", "unique_dim",
+               "unique_consecutive"}  # numbers of tensors that Python gets to see, themselves or as shapes # fmt: skip
+LOOKS_PAST = {"numpy", "tolist", "__array__", "__dlpack__"}  # the same past the dispatcher
+NONLINEAR = LOOKS_BELOW | {
     "relu", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold", "maximum", "minimum", "where", "masked_fill",
     "leaky_relu", "_prelu_kernel", "rrelu_with_noise", "elu", "celu", "gelu", "silu", "mish", "hardswish",
     "hardsigmoid", "hardshrink", "softshrink", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf", "sin",
@@ -153,7 +157,7 @@ class Network:
         with torch.enable_grad():  # without gradients some layers run as one operation
             leaf = twin.image.detach().clone().requires_grad_()
             counter = _Counter(leaf)
-            with nullcontext() if "trail" in facts else counter:
+            with nullcontext() if "trail" in facts else counter.all():
                 logits = self.logits(leaf.clone())
         twin.own, trail = logits.detach(), _trail(logits)
         if "trail" not in facts:
@@ -255,7 +259,7 @@ def _renewed(graph: Graph) -> Graph:
 def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
     """The nonlinear operations that the steps of a graph run; an error where one was taken for linear."""
     kinds, bent = families(graph), set[int]()
-    with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
+    with ALONE, FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
         values: dict[int, Any] = {0: fake.from_tensor(images.clone())}
         counter = _Counter(values[0])
         for step in graph.steps[1:]:
@@ -269,6 +273,15 @@ def nonlinear(graph: Graph, images: Tensor) -> Counter[str]:
                 raise UnfitError(f"the operation {step} was taken for linear, but it runs {', '.join(sorted(hidden))}")
     graph.facts["bent"] = frozenset(bent)
     return counter.seen
+
+
+def looks_in(logits: Callable[[Tensor], Tensor], images: Tensor) -> set[str]:
+    """How a network looks at numbers that depend on its images: it may do something else for others."""
+    given = images.clone()  # which it may write into
+    counter = _Counter(given)
+    with torch.no_grad(), counter.all():
+        logits(given)
+    return counter.seen.keys() & (LOOKS_BELOW | LOOKS_PAST)
 
 
 def state_of(net: nn.Module) -> tuple[Any, ...]:
@@ -329,6 +342,26 @@ class _Counter(TorchDispatchMode):
             for value in _tensors(result):
                 self.reached[storage_of(value)] = value
         return result
+
+    @contextmanager
+    def all(self) -> Iterator[None]:
+        """With what goes from tensors to Python past the dispatcher."""
+        with self, _Past(self):
+            yield
+
+
+class _Past(TorchFunctionMode):
+    """Adds to a counter what it cannot see."""
+
+    def __init__(self, counter: _Counter) -> None:
+        super().__init__()
+        self.counter = counter
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in LOOKS_PAST and storage_of(args[0]) in self.counter.reached:
+            self.counter.seen[name] += 1
+        return func(*args, **(kwargs or {}))
 
 
 @cache

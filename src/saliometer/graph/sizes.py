@@ -33,7 +33,9 @@ def _compared(one: Any, other: Any) -> Any:
         if one.shape != other.shape or one.data_ptr() != other.data_ptr() or one.stride() != other.stride():
             raise UnfitError("a constant that differs in larger batches")
         return one
-    if type(one) in (tuple, list) and len(one) == len(other):
+    if type(one) in (tuple, list):
+        if len(one) != len(other):
+            raise UnfitError("other arguments in larger batches")
         return type(one)([_compared(a, b) for a, b in zip(one, other, strict=True)])
     if type(one) is dict and one.keys() == other.keys():
         return {name: _compared(value, other[name]) for name, value in one.items()}
@@ -49,6 +51,15 @@ def sized(step: Step, count: int) -> Step:
     if not any(isinstance(leaf, Grown) for leaf in _leaves((step.args, step.kwargs))):
         return step
     return replace(step, args=_filled(step.args, count), kwargs=_filled(step.kwargs, count))
+
+
+def is_same(one: Step, other: Step) -> bool:
+    """Whether two steps for batches of one size are alike."""
+    try:
+        found = grown(one, other)
+    except UnfitError:
+        return False
+    return not any(isinstance(leaf, Grown) for leaf in _leaves((found.args, found.kwargs)))
 
 
 def _leaves(value: Any) -> Iterator[Any]:
