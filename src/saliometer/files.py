@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all."""
+"""Files that are there in full or not at all, and what they are called."""
 
 import os
 from pathlib import Path
@@ -20,3 +20,8 @@ def put(path: Path, data: bytes) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def printable(name: str) -> str:
+    """A file's name, where bytes that are no UTF-8, which no table or page can hold, stand as `\\xe9`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
