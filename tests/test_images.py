@@ -4,6 +4,7 @@ import gzip
 import os
 import pickle
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,29 @@ def test_unreadable_files_are_left_out_with_names_and_reasons(tmp_path):
     assert pictures.skipped["empty.jpg"] == "the file is empty"
     assert pictures.skipped["text.jpg"] == "not a picture in a known format"
     assert "truncated" in pictures.skipped["cut.jpg"]
+
+
+def test_a_link_that_leads_nowhere_is_left_out_and_named(tmp_path):
+    put(tmp_path / "good.png")
+    (tmp_path / "gone.png").symlink_to("nowhere.png")
+    (tmp_path / "ring.png").symlink_to("ring.png")
+    pictures = read_images(tmp_path)
+    assert pictures.names == ("good.png",)
+    assert pictures.skipped["gone.png"] == "No such file or directory"
+    assert "symbolic links" in pictures.skipped["ring.png"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere take no such names")
+def test_a_name_that_is_no_utf_8_is_one_that_can_be_printed(tmp_path):
+    odd = os.fsdecode(b"caf\xe9")
+    for folder in ("all", "masks"):
+        put(tmp_path / folder / f"{odd}.png", np.zeros((6, 8), np.uint8))
+    pictures = read_images(tmp_path / "all", masks=tmp_path / "masks")
+    assert pictures.names == (r"caf\xe9.png",)
+    assert pictures.has_masks
+    put(tmp_path / "kinds" / odd / "a.png")
+    kinds = read_images(tmp_path / "kinds")
+    assert (kinds.names, kinds.classes) == ((r"caf\xe9/a.png",), (r"caf\xe9",))
 
 
 def test_a_huge_picture_is_left_out(tmp_path, monkeypatch):
@@ -293,6 +317,12 @@ def test_a_bad_csv_is_one_clear_error(tmp_path, text, words):
     put(tmp_path / "a.png")
     with pytest.raises(ValueError, match=words):
         read_images(write(tmp_path / "s.csv", text))
+
+
+def test_a_label_that_no_tensor_holds_is_told_with_its_picture(tmp_path):
+    put(tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"label 9{20} of 'a\.png' is no class's place"):
+        read_images(write(tmp_path / "s.csv", f"file,label\na.png,{'9' * 20}\n"))
 
 
 def test_a_csv_that_is_no_text(tmp_path):

@@ -222,6 +222,14 @@ def test_every_method_is_named_with_how_often_it_beats_the_controls():
     assert said[1:] == ["middle beats them on 1.", "bad beats them on none."]
 
 
+def test_why_a_method_that_beats_them_as_often_is_not_among_the_best():
+    first, methods, beside = verdict({"good": 0.9, "close": 0.9, "bad": 0.1})
+    second, *_ = verdict({"good": 0.5, "close": 0.1, "bad": 0.1}, "average_gain")
+    said = sentences([first, second], methods, beside)
+    assert said[0].startswith("good holds up best")
+    assert said[1:] == ["close beats them on as many, but loses to one on more.", "bad beats them on none."]
+
+
 def test_for_a_metric_where_lower_is_better_the_lower_is_better():
     one, methods, beside = verdict({"high": 0.9, "low": 0.1}, "deletion")
     assert [h.method for h in holdings([one], methods, beside)] == ["low", "high"]

@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all."""
+"""Files that are there in full or not at all, and what they are called."""
 
 import os
 from pathlib import Path
@@ -11,8 +11,17 @@ def put(path: Path, data: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def printable(name: str) -> str:
+    """A file's name, where bytes that are no UTF-8, which no table or page can hold, stand as `\\xe9`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -341,7 +341,7 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if not judged:
         return ["No metric of fidelity was asked for, so nothing can be said of which method to trust."]
     if not held:
-        return ["Only controls were run, so there is no method to judge."]
+        return ["Only controls have scores, so there is no method to judge."]
     if all(np.isnan(column.values).all() for column in judged):
         return ["No metric of fidelity has a value for any image, so nothing can be said: see the warnings."]
     count = len({c.metric for c in judged})
@@ -365,7 +365,10 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
             f"{names} {verb} up best: better than every control that never sees the model ({floors}) on "
             f"{len(held[0].beaten)} of {metrics}."
         ]
-    if fewer := [h for h in held if h.beaten and h not in best]:
+    if level := [h for h in held if h.beaten and h not in best and len(h.beaten) == len(best[0].beaten)]:
+        verbs = ("beats", "loses") if len(level) == 1 else ("beat", "lose")
+        said.append(f"{listed([h.method for h in level])} {verbs[0]} them on as many, but {verbs[1]} to one on more.")
+    if fewer := [h for h in held if 0 < len(h.beaten) < len(best[0].beaten)]:
         counts = sorted({len(h.beaten) for h in fewer})
         verb = "beats" if len(fewer) == 1 else "beat"
         said.append(f"{listed([h.method for h in fewer])} {verb} them on {_span(counts)}.")

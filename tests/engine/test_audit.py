@@ -328,6 +328,30 @@ def test_maps_that_are_nan_are_undefined_and_said(tmp_path):
     assert found.as_dict()["table"][0]["undefined"] == 0
 
 
+def test_a_map_of_nan_is_told_as_that_and_not_as_empty(tmp_path):
+    given = {"methods": {"lost": lambda model, images, targets: images / 0}, "controls": False}
+    found = saliometer.audit(
+        network(), noise(2), metrics=["max_sensitivity(draws=2)", "complexity"], out=tmp_path, **given
+    )
+    assert {row["note"] for row in measured(found) if row["method"] == "lost"} == {"nan map"}
+
+
+def test_a_network_in_another_precision_is_run_in_single_and_that_is_said(tmp_path):
+    given = {"methods": ["gradient"], "metrics": ["sparseness"], "controls": False}
+    plain = saliometer.audit(network(), noise(2), out=tmp_path / "single", **given)
+    net = network().double()
+    found = saliometer.audit(net, noise(2).double(), out=tmp_path / "double", **given)
+    same(measured(plain), measured(found))
+    assert found.problems() == ["the model: weights of type torch.float64 are run as torch.float32"]
+    assert {values.dtype for values in net.parameters()} == {torch.float64}
+
+
+def test_where_every_method_failed_it_is_not_said_that_none_was_run(tmp_path):
+    found = saliometer.audit(network(), noise(2), methods=["cam"], metrics=["deletion(steps=2)"], out=tmp_path)
+    assert set(found.failed) == {"cam"}
+    assert found.verdict() == ["Only controls have scores, so there is no method to judge."]
+
+
 def test_a_method_that_does_not_fit_is_left_out_under_all_and_fails_if_it_was_named(tmp_path, monkeypatch):
     """CAM wants a pooled head, which the small network does not have."""
     unasked = [replace(one_method("cam"), unasked=True), one_method("gradient")]
@@ -429,6 +453,7 @@ def test_a_target_that_is_no_name_is_told():
         ({"labels": torch.tensor([0, 1])}, r"labels have shape \(2,\).*: wanted 5 whole numbers of 0 or more"),
         ({"labels": torch.tensor([0, -1, 0, 0, 0])}, "wanted 5 whole numbers of 0 or more"),
         ({"labels": [0.5] * 5}, "wanted 5 whole numbers of 0 or more"),
+        ({"labels": list("aabbc")}, "labels: a list came .*, wanted whole numbers of 0 or more, one for each image"),
         ({"labels": "labels.csv"}, "labels and masks in files go with images in files"),
         ({"images": noise() * float("nan")}, "images hold NaN or infinity"),
         ({"images": noise()[0]}, r"images: shape \(3, 8, 8\).*wanted a floating point tensor \(N, C, H, W\)"),
@@ -454,6 +479,9 @@ def test_a_target_that_is_no_name_is_told():
         ({"mean": (0.5, 0.5)}, r"mean is \(0.5, 0.5\): wanted one number or 3, as the images have channels"),
         ({"std": 0.0}, r"std is \(0.0,\): wanted one number or 3, as the images have channels, above 0"),
         ({"limit": -1}, "limit is -1: wanted 1 or more, or 0 for all"),
+        ({"methods": {" ": lambda model, images, targets: images}}, "' ' is no name of a method: wanted words"),
+        ({"maps": {None: torch.ones(5, 8, 8)}}, "None is no name of a method: wanted words"),
+        ({"maps": torch.ones(5, 8, 8)}, "maps are of type Tensor: wanted them by name"),
         ({"methods": ["mine.py"]}, "method 'mine.py' is a file: wanted file.py:name"),
         ({"batch_size": -1}, "batch size is -1: wanted 1 or more, or 0 to find it"),
     ],

@@ -1,6 +1,7 @@
 """What a network gives out, checked: shapes, probabilities, and words for what is wrong."""
 
 from collections import OrderedDict, namedtuple
+from copy import deepcopy
 from dataclasses import dataclass
 
 import pytest
@@ -38,6 +39,14 @@ def test_a_classifier_is_put_in_eval_mode_and_frozen():
     net = nn.Sequential(linear(), nn.Dropout(0.9)).train()
     assert checked_model(net, IMAGE) == 4
     assert not any(module.training for module in net.modules())
+    assert not any(values.requires_grad for values in net.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("made", [torch.jit.script, lambda net: deepcopy(nn.Sequential(torch.jit.script(net)))])
+def test_torchscript_is_checked_and_frozen_too(made):
+    net = made(linear())
+    assert checked_model(net, IMAGE) == 4
     assert not any(values.requires_grad for values in net.parameters())
 
 

@@ -147,6 +147,13 @@ def test_a_file_that_another_process_is_writing_is_written_all_the_same(tmp_path
     assert (tmp_path / "rows").read_bytes() == b"mine"
 
 
+def test_a_file_that_cannot_be_written_is_called_by_its_name_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    with pytest.raises(OSError, match=r"/rows'$"):
+        put(tmp_path / "rows", b"mine")
+    assert [one.name for one in tmp_path.iterdir()] == ["rows"]
+
+
 def test_a_run_of_another_kind_is_refused_by_its_kind(tmp_path: Path) -> None:
     Run(tmp_path / "run", {"settings": ["photos"], "kind": "audit"}, {}).keep()
     with pytest.raises(ValueError, match="holds a run of kind audit, this is bench: choose another folder with --out"):

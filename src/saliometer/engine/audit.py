@@ -104,6 +104,8 @@ def audit(
     metrics, normalisations = ((one,) if isinstance(one, str) else one for one in (metrics, normalisations))
     for word in normalisations:
         one_of("normalisation", word, NORMALISATIONS)
+    if not isinstance(maps, Mapping | None):
+        raise ValueError(f"maps are of type {type(maps).__name__}: wanted them by name, {{'mine': maps}}")
     devices.check_batch(batch_size)
     place = devices.find(device)
     loaded = model_given(model, weights, mean, std, size, output, resize, classes)

@@ -199,7 +199,7 @@ def _rows(
     reasons = [[o, s] for o, s in zip(odd, said, strict=True)]
     for reason, where in scored.invalid.items():
         bad |= where
-        for place in where.nonzero().flatten().tolist():
+        for place in (where & ~broken).nonzero().flatten().tolist():  # a map with NaN says nothing more
             reasons[place].append(reason)
     notes = ["; ".join(dict.fromkeys(filter(None, words))) for words in reasons]
     every = {name: scored.values} | {f"{name}.{part}": values for part, values in scored.parts.items()}

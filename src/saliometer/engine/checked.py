@@ -72,7 +72,9 @@ def checked_model(net: nn.Module, image: Tensor, output: str = "auto") -> int:
     `image` is (N, C, H, W) as the network takes it; `output` says what the network gives, where that is known.
     """
     one_of("output", output, OUTPUTS)
-    net.eval().requires_grad_(False)
+    net.eval()
+    for values in net.parameters():  # one by one, for TorchScript takes no other way; copies of it are no leaves
+        (values if values.is_leaf else values.detach_()).requires_grad_(False)
     given = _tried(net, probes(image))
     likely = looks_like_probability(given)
     if output == "auto" and likely:

@@ -13,8 +13,9 @@ from saliometer.engine.checked import LogProbabilities, as_logits, checked_model
 from saliometer.engine.compiled import inner, write_out
 from saliometer.engine.layers import cam_layer, middle_layer
 from saliometer.engine.memory import fitting, made
-from saliometer.engine.source import Source, of_batches, of_photographs, of_pictures, of_tensors
-from saliometer.engine.subjects import described, input_channels, load_model
+from saliometer.engine.source import Source, numbers, of_batches, of_photographs, of_pictures, of_tensors
+from saliometer.engine.subjects import described, in_single, input_channels, load_model
+from saliometer.files import printable
 from saliometer.images import Preprocessing, read_images
 from saliometer.images.read import LISTED
 from saliometer.types import Model
@@ -70,14 +71,20 @@ def model_given(
     given = Preprocessing(resize or size, size, means, stds, channels=channels) if size else None
     copy = deepcopy(net)
     write_out(copy)
+    remarks = in_single(copy)
     if isinstance(model, Model):
-        return Loaded(copy, _told(copy, model.name, model.mean, model.std), None, model.mean, model.std, output, model)
-    facts = _told(copy, type(net).__name__, means, stds) | ({"preprocessing": asdict(given)} if given else {})
+        told = _told(copy, model.name, model.mean, model.std, remarks)
+        return Loaded(copy, told, None, model.mean, model.std, output, model)
+    facts = _told(copy, type(net).__name__, means, stds, remarks)
+    facts |= {"preprocessing": asdict(given)} if given else {}
     return Loaded(copy, facts, given, means, stds, output)
 
 
-def _told(net: nn.Module, name: str, mean: tuple[float, ...], std: tuple[float, ...]) -> dict[str, Any]:
-    return described(net, name) | {"preprocessing": {"mean": mean, "std": std}}
+def _told(
+    net: nn.Module, name: str, mean: tuple[float, ...], std: tuple[float, ...], remarks: list[str]
+) -> dict[str, Any]:
+    facts = described(net, name) | {"preprocessing": {"mean": mean, "std": std}}
+    return facts | {"warnings": remarks + facts["warnings"]}
 
 
 def source_given(
@@ -106,7 +113,7 @@ def source_given(
         return of_pictures(pictures, preprocessing, name or _short(images))
     if isinstance(labels, str | Path) or isinstance(masks, str | Path):
         raise ValueError("labels and masks in files go with images in files: give tensors with a tensor of images")
-    given = None if labels is None else torch.as_tensor(labels)
+    given = None if labels is None else numbers(labels)
     if isinstance(images, Tensor):
         chosen = slice(limit or None)
         cut = None if masks is None else masks[chosen]
@@ -123,8 +130,8 @@ def source_given(
 def _short(place: Path | str) -> str:
     path = Path(place).absolute()
     if path.name == LISTED:
-        return path.parent.name
-    return path.stem if path.suffix in (".csv", ".npz") else path.name or str(place)
+        return printable(path.parent.name)
+    return printable(path.stem if path.suffix in (".csv", ".npz") else path.name or str(place))
 
 
 def model_ready(loaded: Loaded, source: Source, multilabel: bool, place: torch.device) -> Model:

@@ -53,7 +53,9 @@ def one_method(asked: Asked | tuple[str, own.OwnMethod]) -> Method:
 
 
 def free(label: str) -> str:
-    """The label, unless a method of ours has it."""
+    """The label, unless it is empty or a method of ours has it."""
+    if not isinstance(label, str) or not label.strip():
+        raise ValueError(f"{label!r} is no name of a method: wanted words by which tables can call it")
     if label in registry.methods:
         raise ValueError(f"'{label}' is a method of saliometer: rename yours, so that tables tell them apart")
     return label

@@ -131,7 +131,7 @@ def of_tensors(
         raise ValueError(f"images: {came} came, wanted a floating point tensor (N, C, H, W), N of 1 or more")
     if not bool(images.isfinite().all()):
         raise ValueError("images hold NaN or infinity: wanted finite numbers")
-    labels = None if labels is None else _checked_labels(torch.as_tensor(labels), len(images))
+    labels = None if labels is None else _checked_labels(numbers(labels), len(images))
     drawn = None if masks is None else _checked_masks(masks, images)
     kept = images.detach().float()
     ids = tuple(f"image-{i}" for i in range(len(images)))
@@ -180,7 +180,7 @@ def of_batches(loader: Iterable[Any], limit: int = 0) -> Source:
             kind = type(first).__name__
             raise ValueError(f"the DataLoader gave a batch of {kind}: wanted a tensor of images, alone or with labels")
         images.append(first)
-        labels += [torch.as_tensor(rest[0])] if rest else []
+        labels += [numbers(rest[0])] if rest else []
         count += len(first)
         if limit and count >= limit:
             break
@@ -210,6 +210,15 @@ def of_pictures(pictures: "Pictures", preprocessing: "Preprocessing", name: str)
         name, tuple(pictures.names), labels, pictures.fingerprint, pictures=pictures, preprocessing=preprocessing,
         skipped=tuple(pictures.skipped.items()),
     )  # fmt: skip
+
+
+def numbers(labels: Any) -> Tensor:
+    """Labels as a tensor, whatever they came in."""
+    try:
+        return torch.as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        came = f"a {type(labels).__name__} came ({error})"
+        raise ValueError(f"labels: {came}, wanted whole numbers of 0 or more, one for each image") from error
 
 
 def _checked_labels(labels: Tensor, count: int) -> Tensor:

@@ -167,12 +167,17 @@ def _plain(found: Found) -> nn.Module:
     """On the CPU in float32, its weights there and finite."""
     if any(nn.parameter.is_lazy(values) for values in [*found.net.parameters(), *found.net.buffers()]):
         raise ValueError(f"model '{found.name}' has lazy layers without weights: call it on an image when building it")
-    kinds = {values.dtype for values in found.net.parameters()} - {torch.float32}
-    if kinds:
-        found.warnings.append(f"weights of type {', '.join(sorted(map(str, kinds)))} are run as torch.float32")
-    net = found.net.cpu().float()
+    net = found.net.cpu()
+    found.warnings.extend(in_single(net))
     check_finite(net, f"of '{found.name}'")
     return net
+
+
+def in_single(net: nn.Module) -> list[str]:
+    """Bring a network to float32; what is to be said of weights that were not."""
+    kinds = {values.dtype for values in net.parameters()} - {torch.float32}
+    net.float()
+    return [f"weights of type {', '.join(sorted(map(str, kinds)))} are run as torch.float32"] if kinds else []
 
 
 def _preprocessing(found: Found, mean: Scale, std: Scale, size: int, resize: int) -> Preprocessing:

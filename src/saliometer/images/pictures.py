@@ -74,7 +74,7 @@ def gathered(items: list[Item], classes: tuple[str, ...], limit: int, place: str
             data = item.data()
             item.picture(data)
         except (UnreadableError, OSError) as error:
-            skipped[item.name] = str(error)
+            skipped[item.name] = getattr(error, "strerror", None) or str(error)
             continue
         kept.append(item)
         digest.update(sha256(item.name.encode()).digest() + sha256(data).digest())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from saliometer.files import printable
 from saliometer.images.arrays import of_arrays, of_torchvision
 from saliometer.images.pictures import Item, Pictures, gathered
 from saliometer.images.table import column, first_names, labels_of, table
@@ -16,6 +17,7 @@ LISTED = "labels.csv"  # a folder that holds it is read by it
 LABELS = ("class_index", "label", "target", "imagenet_index")
 FILES = ("file", "path", "filename", "image")
 BOXES = ("", "body_")
+MOST = 2**31 - 1  # classes; a larger label is a mistake
 
 
 def read_images(
@@ -39,6 +41,9 @@ def read_images(
     unlabelled = [item.name for item in items if item.label is None]
     if unlabelled and len(unlabelled) < len(items):
         raise ValueError(f"{len(unlabelled)} of {len(items)} pictures have no label: {first_names(unlabelled)}")
+    far = next((item for item in items if (item.label or 0) > MOST), None)
+    if far is not None:
+        raise ValueError(f"label {far.label} of '{far.name}' is no class's place: wanted 0 for the first, and so on")
     if masks is not None:
         items = _masked(items, Path(masks))
     return gathered(items, classes, limit, str(place))
@@ -64,7 +69,7 @@ def found(place: Path | str, root: Path | str | None = None) -> tuple[list[Item]
     if path.suffix.lower() == ".npz":
         return of_arrays(path)
     if path.suffix.lower() in SUFFIXES:
-        return [Item(path.name, path.read_bytes)], ()
+        return [Item(printable(path.name), path.read_bytes)], ()
     raise ValueError(f"'{place}' is no folder and ends in '{path.suffix}': wanted a picture, a .csv or an .npz")
 
 
@@ -72,14 +77,14 @@ def _folder(folder: Path) -> tuple[list[Item], tuple[str, ...]]:
     here = _files(folder)
     if (folder / LISTED).exists():
         items, classes = _csv(folder / LISTED)
-        unlisted = sorted({file.name for file in here} - {item.name for item in items})
+        unlisted = sorted({printable(file.name) for file in here} - {item.name for item in items})
         if unlisted:
             raise ValueError(
                 f"'{folder / LISTED}' does not list {len(unlisted)} pictures of its folder: {first_names(unlisted)}. "
                 "List them, or name the CSV itself to take those that it lists"
             )
         return items, classes
-    below = {one.name: found for one in sorted(folder.iterdir()) if _shown(one) and (found := _files(one))}
+    below = {printable(one.name): found for one in sorted(folder.iterdir()) if _shown(one) and (found := _files(one))}
     if here and below:
         raise ValueError(
             f"pictures lie in '{folder}' and in its folders ({first_names(list(below))}): wanted one or the other"
@@ -94,19 +99,22 @@ def _folder(folder: Path) -> tuple[list[Item], tuple[str, ...]]:
     if not here and not below:
         raise ValueError(f"no pictures in '{folder}': wanted files such as .jpg or .png, or a folder of them per class")
     if here:
-        return [Item(file.name, file.read_bytes) for file in here], ()
+        return [Item(printable(file.name), file.read_bytes) for file in here], ()
     numbers = all(name.isdecimal() for name in below)
     values = {name: int(name) if numbers else place for place, name in enumerate(below)}
     if len(set(values.values())) < len(values):
         raise ValueError(f"two folders of '{folder}' are the same class: {first_names(list(values))}")
-    items = [Item(f"{name}/{file.name}", file.read_bytes, values[name]) for name in below for file in below[name]]
+    items = [
+        Item(f"{name}/{printable(file.name)}", file.read_bytes, values[name]) for name in below for file in below[name]
+    ]
     return items, () if numbers else tuple(below)
 
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(one for one in folder.iterdir() if one.is_file() and _shown(one) and one.suffix.lower() in SUFFIXES)
+    named = (one for one in folder.iterdir() if _shown(one) and one.suffix.lower() in SUFFIXES)
+    return sorted(one for one in named if one.is_file() or (one.is_symlink() and not one.exists()))  # leads nowhere
 
 
 def _deep(path: Path, folder: Path) -> bool:
@@ -182,7 +190,7 @@ def _masked(items: list[Item], folder: Path) -> list[Item]:
     if not folder.is_dir():
         raise ValueError(f"there is no folder of masks at '{folder}'")
     masks = (one for one in sorted(folder.rglob("*")) if _shown(one) and one.suffix.lower() in SUFFIXES)
-    files = {one.relative_to(folder).with_suffix("").as_posix(): one for one in masks}
+    files = {printable(one.relative_to(folder).with_suffix("").as_posix()): one for one in masks}
     found = [files.get(Path(item.name).with_suffix("").as_posix()) for item in items]
     if not any(found):
         raise ValueError(f"no mask in '{folder}' has the name of a picture: {first_names([i.name for i in items])}")

@@ -17,8 +17,8 @@ from saliometer.sanity.summary import label
 
 NOTE = (
     "Means over images; fractions are times 100. Small print is the 95 % interval (10,000 resamples of the images, the "
-    "same for all). Methods share a rank where they beat the controls on as many metrics, and a metric's "
-    "rank (small, after #) where their paired difference could be zero."
+    "same for all). Methods share a rank where they beat the controls on as many metrics, and lose to one of them on "
+    "as many; a metric's rank (small, after #) where their paired difference could be zero."
 )
 
 WORDS = {

@@ -36,7 +36,7 @@ def put_page(book: "Book", path: Path) -> Path:
     if path.is_dir():
         raise ValueError(f"'{path}' is a folder: the report wants a file, such as '{path / 'report.html'}'")
     try:
-        put(path, page(book).encode())
+        put(path, page(book).encode(errors="backslashreplace"))  # a folder may have any bytes for a name
     except OSError as error:
         raise ValueError(f"cannot write '{path}' ({error.strerror}): name another place with --out") from error
     return path
