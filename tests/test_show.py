@@ -191,9 +191,10 @@ def test_claims_are_counted_and_whole(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[2].split() == ["0", "holds", "claim", "0", "x" * 90, "1", "<", "2", "[1];", "w"]
 
 
-def test_a_folder_of_runs_names_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["show", "rows", "compare-definitions"])
+def test_a_folder_of_runs_names_them(tmp_path: Path, command: str) -> None:
     toy_bench(tmp_path / "one", VALUES)
-    result = call("show", tmp_path)
+    result = call(command, tmp_path)
     assert result.exit_code == 2
     assert f"is a folder of runs, not a run: name one, such as '{tmp_path / 'one'}'" in result.stderr
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from saliometer.engine.run import Run
+from saliometer.engine.run import Run, run_in
 from saliometer.report.page import book_of, put_page
-from saliometer.state import is_study, run_in
+from saliometer.state import is_study
 
 if TYPE_CHECKING:
     from saliometer.report.book import Book

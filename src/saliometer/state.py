@@ -5,7 +5,7 @@ from pathlib import Path
 from saliometer.engine.bench import Outcome
 from saliometer.engine.identify import Identified
 from saliometer.engine.judged import Judged
-from saliometer.engine.run import Run, opened
+from saliometer.engine.run import Run
 from saliometer.report.lost import failures
 
 
@@ -19,15 +19,6 @@ def is_identify(run: Run) -> bool:
 
 def is_study(folder: Path) -> bool:
     return (folder / "study.json").is_file()
-
-
-def run_in(folder: Path) -> Run:
-    """The run in a folder; a folder of runs gets their names."""
-    inside = [path.parent for path in sorted(folder.glob("*/run.json"))]
-    if inside and not (folder / "run.json").is_file():
-        some = ", ".join(f"'{path}'" for path in inside[:3])
-        raise ValueError(f"'{folder}' is a folder of runs, not a run: name one, such as {some}")
-    return opened(folder)
 
 
 def outcome_of(run: Run) -> Outcome | Judged | Identified:

@@ -21,7 +21,8 @@ def show(run: RunFolder, as_json: AsJson = False) -> None:
     from saliometer import show_audit, show_identify, show_study
     from saliometer.engine.identify import Identified
     from saliometer.engine.judged import Judged
-    from saliometer.state import is_study, outcome_of, run_in
+    from saliometer.engine.run import run_in
+    from saliometer.state import is_study, outcome_of
 
     view: Any = show_study
     about: tuple[Any, ...] = (run,)
@@ -45,10 +46,10 @@ def rows(
     as_json: AsJson = False,
 ) -> None:
     """Look into a run's rows: `saliometer rows RUN --sql "select method, avg(value) from rows group by all"`."""
-    from saliometer.engine.run import opened
+    from saliometer.engine.run import run_in
     from saliometer.show import print_table, query
 
-    found = query(opened(run).rows(), sql, limit)
+    found = query(run_in(run).rows(), sql, limit)
     if csv:
         from pyarrow.csv import write_csv
 
@@ -73,12 +74,12 @@ def compare_definitions(
     metric asked for twice (`--metric "average_drop(space=raw)" --metric "average_drop(space=normalised)"`), or with
     `saliometer bench --definition clean --definition authors`.
     """
-    from saliometer.engine.run import opened
+    from saliometer.engine.run import run_in
     from saliometer.judgement import columns, moves
     from saliometer.registry import unknown
     from saliometer.show_audit import moves_as_dicts, show_moves
 
-    every = columns(opened(run).rows())
+    every = columns(run_in(run).rows())
     names = sorted({column.metric for column in every})
     for name in metric:
         if name not in names:

@@ -134,6 +134,15 @@ def opened(folder: Path) -> Run:
     return run
 
 
+def run_in(folder: Path) -> Run:
+    """The run in a folder; a folder of runs gets their names."""
+    inside = [path.parent for path in sorted(folder.glob("*/run.json"))]
+    if inside and not (folder / "run.json").is_file():
+        some = ", ".join(f"'{path}'" for path in inside[:3])
+        raise ValueError(f"'{folder}' is a folder of runs, not a run: name one, such as {some}")
+    return opened(folder)
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.is_file():
