@@ -235,6 +235,15 @@ def test_for_a_metric_where_lower_is_better_the_lower_is_better():
     assert [h.method for h in holdings([one], methods, beside)] == ["low", "high"]
 
 
+def test_controls_that_have_no_scores_yet_are_not_said_to_be_as_good():
+    one = column({"a": RNG.normal(0.9, 0.01, 40), "edge": RNG.normal(0.5, 0.01, 40)})
+    assert sentences([one], ["a"], ["random", "edge", "centre"])[0].endswith("(edge) on 1 of 1 metric of fidelity.")
+    alone = column({"a": RNG.normal(0.9, 0.01, 40)})
+    assert sentences([alone], ["a"], ["random", "edge", "centre"]) == [
+        "No control has scores, so nothing can be said of which method to trust."
+    ]
+
+
 def test_where_none_beats_the_controls_it_is_said():
     one, methods, beside = verdict({"a": 0.5, "b": 0.1})
     assert sentences([one], methods, beside) == [

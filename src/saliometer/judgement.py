@@ -350,11 +350,11 @@ def sentences(found: Sequence[Column], methods: Sequence[str], controls: Sequenc
     if not held:
         return [f"{listed(silent)} {'has' if len(silent) == 1 else 'have'} no value on any metric: see the warnings."]
     best = [h for h in held if h.score == held[0].score]
-    floors = listed([c for c in FLOORS if c in controls])
+    floors = listed([c for c in FLOORS if c in controls and any(c in column.methods for column in judged)])
     kinds = " and ".join(kind for kind in KINDS if any(kind_of(c.metric) == kind for c in judged))
     metrics = f"{count} metric{'s' * (count > 1)} of {kinds}"
     if not floors:
-        return ["No control was run, so nothing can be said of which method to trust."]
+        return ["No control has scores, so nothing can be said of which method to trust."]
     if not held[0].beaten:
         which = f"any of {metrics}" if count > 1 else f"the one metric of {kinds}"
         said = [f"No method is better than the controls ({floors}) on {which}."]
