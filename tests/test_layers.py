@@ -30,7 +30,7 @@ KNOWS = {  # a part -> the parts of saliometer that it may import, besides itsel
     "cose": {"registry", "seeds", "judgement", "summary"},
     "correlation": set(),
     "sanity": {"registry", "seeds", "maps", "correlation", "cose", "judgement", "summary"},
-    "images": {"registry", "seeds"},
+    "images": {"registry", "seeds", "files"},
     "photos": set(),
     "summary": {"seeds", "results", "registry"},
     "judgement": {"seeds", "registry", "summary"},

@@ -194,6 +194,12 @@ def test_its_only_gradients_are_those_of_the_tail():
 # References
 
 
+def test_too_few_references_are_a_misfit():
+    """An audit of every method leaves it out, and says so, instead of failing."""
+    with pytest.raises(AssertionError, match="UnfitError: iba: 99 references"):
+        explain(model_of(gap_cnn()), with_references(noise_batch(2), 99), 'iba(layer="1",steps=1)')
+
+
 @pytest.mark.parametrize(("count", "few"), [(100, True), (999, True), (1000, False)])
 def test_few_references_are_told(count, few):
     batch = with_references(noise_batch(2), count)

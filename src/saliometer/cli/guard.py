@@ -24,7 +24,7 @@ def plainly(command: Callable[P, None]) -> Callable[P, None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
-            say("\nStopped. What is finished is kept: the same command goes on from there.")
+            say("\nStopped. What a run has finished is kept: the same command goes on from there.")
             raise typer.Exit(130) from None
         except (ValueError, LookupError, OSError, MemoryError, RuntimeError) as error:
             if os.environ.get("SALIOMETER_DEBUG"):

@@ -221,7 +221,7 @@ def _within(activations: Tensor, least: Tensor, most: Tensor) -> None:
             f"what enters the first layer reaches from {float(activations.min()):.3g} to "
             f"{float(activations.max()):.3g}, beyond the bounds {float(least.min()):.3g} to {float(most.max()):.3g} "
             "that this rule needs: say how images are normalised (explain's mean= and std=), or give pixels in [0, 1]; "
-            "pixels from 0 to 255 have std=1/255"
+            "pixels from 0 to 255 have std=1/255; with noise added, as for sensitivity, images may leave any bounds"
         )
 
 

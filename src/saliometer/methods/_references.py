@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from saliometer.graph import UnfitError
 from saliometer.types import Batch
 
 
@@ -18,5 +19,5 @@ def some_references(name: str, batch: Batch, count: int | None = None, fewest: i
         came, wanted = tuple(references.shape), ", ".join(map(str, batch.images.shape[1:]))
         raise ValueError(f"{name}: references have shape {came}, wanted (R, {wanted}) like the images")
     if len(references) < fewest:
-        raise ValueError(f"{name}: {len(references)} references were given, wanted {fewest} or more")
+        raise UnfitError(f"{name}: {len(references)} references were given, wanted {fewest} or more")
     return references[:count]
