@@ -323,6 +323,11 @@ LARGER = {  # what a network does with batches of more than four, which dark ima
     "where": lambda x: torch.where(x > 0.5, -x, x),
     "by the size": lambda x: x + len(x) // 4 * (x - 0.5).relu(),
     "in parts": lambda x: torch.cat([part.clamp(max=0.5) for part in x.split(2)]),
+    "another order": lambda x: x.roll(1, 0),
+}
+SIZED = {  # the same operations with other numbers
+    "bound": lambda x: x.clamp(max=0.5 if len(x) > 4 else 9.0),
+    "factor": lambda x: x + len(x) // 4 * (x - 0.5).relu(),
 }
 
 
@@ -331,8 +336,18 @@ def test_a_network_that_does_something_else_in_larger_batches_runs_itself(how, l
     def forward(net: Written, images: Tensor) -> Tensor:
         return net.head(net.first(LARGER[how](images) if len(images) > 4 else images).relu().mean((2, 3)))
 
+    dark = 0.1 * pictures(1, 16).expand(5, -1, -1, -1)
+    passes = same_for(written(forward), dark[:4], dark, dark + 0.6 * pictures(5, 16))
+    assert passes._lean is None
+
+
+@pytest.mark.parametrize("how", SIZED)
+def test_a_network_of_which_numbers_change_with_the_batch_runs_itself(how, lean):
+    def forward(net: Written, images: Tensor) -> Tensor:
+        return net.head(net.first(SIZED[how](images)).relu().mean((2, 3)))
+
     dark = 0.1 * pictures(5, 16)
-    passes = same_for(written(forward), dark[:4], dark, dark + 0.6)
+    passes = same_for(written(forward), dark[:3], dark, dark + 0.6)
     assert passes._lean is None
 
 

@@ -1,7 +1,6 @@
 """How passes without gradients run: lean ones, where they give what the network gives; else the network."""
 
 import weakref
-from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -12,7 +11,6 @@ from saliometer.fused import kernels, onednn
 from saliometer.graph import modules_of
 from saliometer.graph.lean import LARGE, Lean, NotFiniteError
 from saliometer.graph.made import Made
-from saliometer.graph.network import bends
 from saliometer.types import Model
 
 WORTH = {"cuda": 2**32, "cpu": 2**26}  # pixels that go through until the seconds of preparing lean passes are won back
@@ -61,15 +59,15 @@ class Forward:
                 return self._lean(images)
             except NotFiniteError:
                 return self.model.logits(images)
-        own, ran = bends(self.model.logits, images)
+        own = self.model.logits(images)
         if not own.isfinite().all():
             return own  # with which nothing can be compared
-        found = self._believed(images, own, ran)
+        found = self._believed(images, own)
         if found is None and agreed:
             return own  # for such images only
         if found is None and not self._fresh:
             self._prepare(images)
-            found = self._believed(images, own, ran)
+            found = self._believed(images, own)
         if found is None:
             self._keep(None)
             return own
@@ -77,11 +75,13 @@ class Forward:
         self._largest = max(self._largest, largest)
         return found
 
-    def _believed(self, images: Tensor, own: Tensor, ran: Counter[str]) -> Tensor | None:
+    def _believed(self, images: Tensor, own: Tensor) -> Tensor | None:
         """Lean logits, if they are the network's own and it runs nothing else in batches of this size."""
-        if self._lean is None or self._lean.bends_of(self.model.logits, images) != ran:
+        found = None if self._lean is None else _tried(self._lean, images, own)
+        if found is None or self._lean is None:
             return None
-        return _tried(self._lean, images, own)
+        with torch.inference_mode(False):
+            return found if self._lean.fits(self.model.net, self.model.logits, images) else None
 
     def _begin(self, images: Tensor) -> None:
         self._begun, self._modules = True, modules_of(self.model.net)

@@ -5,7 +5,6 @@ made; padding by zeros is the convolution's own; values go as soon as nobody rea
 remembered: weights are read where it keeps them. Numbers are the network's but for rounding.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +17,9 @@ from saliometer.graph.capture import Graph, Step, UnfitError, capture
 from saliometer.graph.families import argument
 from saliometer.graph.finishing import Finishing
 from saliometer.graph.joined import Joined, is_conv, joined
-from saliometer.graph.network import bends, is_live, looks_in
+from saliometer.graph.network import is_live, looks_in
 from saliometer.graph.precomputed import Precomputed
-from saliometer.graph.sizes import SIZES, grown, sized
+from saliometer.graph.sizes import SIZES, grown, is_same, sized
 
 SMALL = 0.2  # the share of the products in ordinary convolutions up to which channels last is a GPU's faster layout
 PLANS = 16  # batch sizes that are kept ready
@@ -61,15 +60,15 @@ class Lean:
             raise UnfitError(f"{type(net).__name__} writes into its weights or buffers")
         if looks := looks_in(logits, few[0]):
             raise UnfitError(f"{type(net).__name__} looks at numbers that depend on images, by {', '.join(looks)}")
-        steps = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
-        if any(_is_short(leaf) for step in steps for leaf in tree_leaves((step.args, step.kwargs))):
+        self._grown = [grown(*steps) for steps in zip(*(graph.steps for graph in graphs), strict=True)]
+        if any(_is_short(leaf) for step in self._grown for leaf in tree_leaves((step.args, step.kwargs))):
             raise UnfitError("a lean pass is for float32")
-        self.steps, norms = joined(graphs[0], steps)
+        self.steps, norms = joined(graphs[0], self._grown)
         self.hides_nan = onednn.fits(image)
         self.way = Precomputed(norms) if self.hides_nan else Finishing(norms)
         self._watched = {s.number for s in self.steps if isinstance(s, Step) and not _is_sound(s)}
         self.layout = torch.channels_last if self.hides_nan else _layout(graphs[0])
-        self._bends: dict[bool, Counter[str]] = {}
+        self._fitting: dict[int, bool] = {}  # by batch size
         self._plans: dict[int, list[tuple[Step | Joined, list[int]]]] = {}  # with what nobody reads afterwards
 
     def __call__(self, images: Tensor) -> Tensor:
@@ -85,12 +84,17 @@ class Lean:
         (logits,) = values.values()
         return logits[: len(images)]  # type: ignore[no-any-return]
 
-    def bends_of(self, logits: Callable[[Tensor], Tensor], images: Tensor) -> Counter[str]:
-        """The nonlinear operations that the network runs in batches of a size that was captured."""
-        mode = torch.is_inference_mode_enabled()  # in which some go by other names
-        if mode not in self._bends:
-            self._bends[mode] = bends(logits, images[:1].expand(SIZES[0], *images.shape[1:]).clone())[1]
-        return self._bends[mode]
+    def fits(self, net: nn.Module, logits: Callable[[Tensor], Tensor], images: Tensor) -> bool:
+        """Whether the network runs the same operations in batches of this size, which logits need not show."""
+        count = len(images)
+        if count not in self._fitting:
+            try:
+                own = capture(net, logits, images, named=False).steps
+            except UnfitError:
+                own = ()
+            steps = [sized(step, count) for step in self._grown]
+            self._fitting[count] = len(own) == len(steps) and all(map(is_same, steps, own))
+        return self._fitting[count]
 
     def begin_anew(self) -> None:
         """What was made of weights is forgotten, also where nothing shows that they were written to."""

@@ -284,13 +284,6 @@ def looks_in(logits: Callable[[Tensor], Tensor], images: Tensor) -> set[str]:
     return counter.seen.keys() & (LOOKS_BELOW | LOOKS_PAST)
 
 
-def bends(logits: Callable[[Tensor], Tensor], images: Tensor) -> tuple[Tensor, Counter[str]]:
-    """Logits, and the nonlinear operations behind them: by those is told whether batches of two sizes run the same."""
-    seen = _Bends()
-    with seen:
-        return logits(images), seen.found
-
-
 def state_of(net: nn.Module) -> tuple[Any, ...]:
     """Something that is no longer the same once a module, a weight, a buffer or a flag was replaced or written to."""
     modules = modules_of(net)
@@ -355,20 +348,6 @@ class _Counter(TorchDispatchMode):
         """With what goes from tensors to Python past the dispatcher."""
         with self, _Past(self):
             yield
-
-
-class _Bends(TorchDispatchMode):
-    """Counts nonlinear operations, whatever they depend on, and holds nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.found: Counter[str] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        group = _group(_name(func))
-        if group in GROUPS or group in NONLINEAR:
-            self.found[group] += 1
-        return func(*args, **(kwargs or {}))
 
 
 class _Past(TorchFunctionMode):

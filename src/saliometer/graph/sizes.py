@@ -53,6 +53,15 @@ def sized(step: Step, count: int) -> Step:
     return replace(step, args=_filled(step.args, count), kwargs=_filled(step.kwargs, count))
 
 
+def is_same(one: Step, other: Step) -> bool:
+    """Whether two steps for batches of one size are alike."""
+    try:
+        found = grown(one, other)
+    except UnfitError:
+        return False
+    return not any(isinstance(leaf, Grown) for leaf in _leaves((found.args, found.kwargs)))
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if type(value) in (tuple, list, dict):
         for one in value.values() if type(value) is dict else value:
