@@ -13,7 +13,12 @@ from saliometer.studies._zhang_tables import paper
 
 IMAGES = 4
 PIXELS = 224 * 224
-CONDITIONS = {"mixup": "mixup(0.5)", "resize": "resize(32)", "rotation": "rotation(45)", "crop": "crop(0.8)"}
+CONDITIONS = {
+    "mixup": "mixup(weight=0.5)",
+    "resize": "resize(side=32)",
+    "rotation": "rotation(degrees=45)",
+    "crop": "crop(area=0.8)",
+}
 TARGETS = {"ground_truth": "label", "predicted": "predicted", "least_probable": "least"}
 Cell = tuple[str, str, str, str]  # metric as the paper calls it, method, target, condition
 Change = Callable[[str, str, str, str], float | None]  # a cell -> another mean, None to leave it
@@ -29,7 +34,7 @@ def papers() -> dict[Cell, float]:
         else:
             found[metric, method, TARGETS[condition], ""] = value
     for metric, value in (("AD_bar", 90.5), ("AG", 2.0)):
-        found[metric, FAKE, "label", "resize(32)"] = value
+        found[metric, FAKE, "label", "resize(side=32)"] = value
     return found
 
 

@@ -327,7 +327,12 @@ def test_tables_of_the_papers_own_rows_are_the_papers():
 
 
 def test_a_transform_is_averaged_over_its_variations():
-    crops = {"crop(0.8)": [0.2, 0.4], "crop(0.6)": [0.4, 0.6], "crop(0.4)": [0.6, 0.8], "crop(0.25)": [0.0, 0.2]}
+    crops = {
+        "crop(area=0.8)": [0.2, 0.4],
+        "crop(area=0.6)": [0.4, 0.6],
+        "crop(area=0.4)": [0.6, 0.8],
+        "crop(area=0.25)": [0.0, 0.2],
+    }
     blocks = [block("insertion", m, [0.5, 0.7]) for m in METHODS]
     blocks += [block("insertion", m, some, condition=crop) for crop, some in crops.items() for m in METHODS]
     z = evidence(blocks)
@@ -341,14 +346,14 @@ def test_a_transform_is_averaged_over_its_variations():
 
 
 def test_every_variation_stands_by_itself_beside_the_confidence_it_follows():
-    shares = {"crop(0.8)": (0.4, 0.6), "crop(0.25)": (0.1, 0.2)}
+    shares = {"resize(side=128)": (0.4, 0.6), "resize(side=32)": (0.1, 0.2)}
     blocks = [block("insertion", m, [0.5, 0.7]) for m in METHODS]
-    for crop, (score, p) in shares.items():
-        blocks += [block("insertion", m, [score, score + 0.2], condition=crop) for m in METHODS[:9]]
-        blocks += [block("probability", m, [p, p + 0.1], condition=crop) for m in METHODS]
-    table = markdown(evidence(blocks)).partition("**Table 4**, each variation of crop: ")[2].splitlines()
+    for change, (score, p) in shares.items():
+        blocks += [block("insertion", m, [score, score + 0.2], condition=change) for m in METHODS[:9]]
+        blocks += [block("probability", m, [p, p + 0.1], condition=change) for m in METHODS]
+    table = markdown(evidence(blocks)).partition("**Table 4**, each variation of resize: ")[2].splitlines()
     assert table[0] == "AI / AD_bar / AG / I / D_bar (ours)"
-    assert table[2] == "| method | crop(0.25) | crop(0.8) |"
+    assert table[2] == "| method | resize(side=32) | resize(side=128) |"
     assert table[4] == "| mean p of the class | 0.25 | 0.65 |"
     assert "| RISE | - / - / - / 20.0 / - | - / - / - / 50.0 / - |" in table
     assert table[-1] == "| IBA | - / - / - / - / - | - / - / - / - / - |"  # which was not run

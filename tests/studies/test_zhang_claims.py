@@ -45,7 +45,7 @@ def among(change: Callable[[str, str], float | None]) -> Change:
 def mixed(change: Callable[[str], float | None]) -> Change:
     """AI under MixUp alone."""
     return lambda metric, method, target, condition: (
-        change(method) if (metric, condition) == ("AI", "mixup(0.5)") else None
+        change(method) if (metric, condition) == ("AI", "mixup(weight=0.5)") else None
     )
 
 
@@ -104,21 +104,21 @@ TURNING = [
     (11, to("AI", FAKE, 66.0, "least")),
     (13, to("Complexity", "IG", 10.3)),
     (13, to("EC", "Grad-CAM", 0.98 * PIXELS - 1)),
-    (16, to("AI", "IG", 22.4, condition="mixup(0.5)")),
+    (16, to("AI", "IG", 22.4, condition="mixup(weight=0.5)")),
     (16, mixed(lambda method: 22.4 if method == "IG" else as_ai(method) if "CAM" in method else None)),
-    (16, to("AI", "Score-CAM", 82.0, condition="resize(32)")),
-    (16, to("AI", "Score-CAM", 10.0, condition="resize(32)")),  # falls by more than gradients rise
-    (17, to("I", FAKE, 60.2, condition="rotation(45)")),
-    (17, to("D_bar", "IG", 88.3, condition="crop(0.8)")),
-    (17, to("D_bar", "Grad-CAM", 86.7, condition="mixup(0.5)")),  # excepted under crop alone
-    (17, lambda m, method, t, c: 10.0 if m == "I" and c == "crop(0.8)" else None),
-    (17, lambda m, method, t, c: 99.0 if m == "D_bar" and c == "crop(0.8)" else None),
-    (18, to("AI", FAKE, 47.2, condition="rotation(45)")),
-    (19, lambda m, method, t, c: 20.0 if m == "D_bar" and c == "crop(0.8)" else None),
+    (16, to("AI", "Score-CAM", 82.0, condition="resize(side=32)")),
+    (16, to("AI", "Score-CAM", 10.0, condition="resize(side=32)")),  # falls by more than gradients rise
+    (17, to("I", FAKE, 60.2, condition="rotation(degrees=45)")),
+    (17, to("D_bar", "IG", 88.3, condition="crop(area=0.8)")),
+    (17, to("D_bar", "Grad-CAM", 86.7, condition="mixup(weight=0.5)")),  # excepted under crop alone
+    (17, lambda m, method, t, c: 10.0 if m == "I" and c == "crop(area=0.8)" else None),
+    (17, lambda m, method, t, c: 99.0 if m == "D_bar" and c == "crop(area=0.8)" else None),
+    (18, to("AI", FAKE, 47.2, condition="rotation(degrees=45)")),
+    (19, lambda m, method, t, c: 20.0 if m == "D_bar" and c == "crop(area=0.8)" else None),
     (19, lambda m, method, t, c: 10.0 if m == "AG" and t == "label" else None),
     (19, lambda m, method, t, c: papers()["AD_bar", method, t, c] / 10 if m == "AG" else None),  # the third
-    (20, to("AG", FAKE, 90.5, condition="resize(32)")),  # as printed
-    (20, to("AD_bar", FAKE, 2.0, condition="resize(32)")),  # as printed
+    (20, to("AG", FAKE, 90.5, condition="resize(side=32)")),  # as printed
+    (20, to("AD_bar", FAKE, 2.0, condition="resize(side=32)")),  # as printed
     (20, to("AI", "RISE", 79.7, "predicted")),
     (23, lambda m, method, t, c: 99.0 if method == "IBA" and t == "label" and not c and m[0] == "A" else None),
     (23, lambda m, method, t, c: 0.0 if method == "Grad-CAM++" and t == "label" and not c else None),
@@ -136,7 +136,7 @@ def test_another_number_turns_the_verdict(number, change):
     ("number", "change"),
     [
         (13, to("Complexity", "LIME", 5.0)),
-        (17, to("D_bar", "Grad-CAM", 10.0, condition="crop(0.8)")),
+        (17, to("D_bar", "Grad-CAM", 10.0, condition="crop(area=0.8)")),
         (8, to("I", FAKE, 10.0)),
         (11, to("AI", FAKE, 40.0, "least")),
     ],
@@ -247,8 +247,8 @@ def test_nothing_at_all_leaves_everything_open():
 
 
 def test_images_that_only_the_transformed_set_holds_leave_it_open():
-    stray = block("average_increase", FAKE, [0.9] * (IMAGES + 1), condition="rotation(45)")
-    found = judged(18, evidence([*rows_of(keep=lambda cell: cell[3] != "rotation(45)"), stray]))
+    stray = block("average_increase", FAKE, [0.9] * (IMAGES + 1), condition="rotation(degrees=45)")
+    found = judged(18, evidence([*rows_of(keep=lambda cell: cell[3] != "rotation(degrees=45)"), stray]))
     assert found["holds"] is None
     assert "image-4" in found["why"]
 

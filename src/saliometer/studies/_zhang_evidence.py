@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from saliometer.engine.presets import ZHANG
 from saliometer.judgement import Column, average_ranks, columns
+from saliometer.registry import Spec
 from saliometer.studies._claims import Draws, MissingError
 
 METHODS = list(ZHANG)
@@ -74,10 +75,11 @@ class Evidence:
         return {method: self.of(key, method, **where) for method in methods}  # type: ignore[arg-type]
 
     def variations(self, transform: str) -> list[str]:
+        """From the smallest number to the largest."""
         found = [condition for condition in self.conditions if condition.partition("(")[0] == transform]
         if not found:
             raise MissingError(f"the run holds no images under {transform}")
-        return found
+        return sorted(found, key=lambda condition: Spec.parse(condition).params)
 
     def under(self, key: str, method: str, transform: str) -> tuple[Draws, Draws]:
         """The mean under a transform, over its variations, and without it on the same images."""
