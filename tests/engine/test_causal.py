@@ -123,6 +123,12 @@ def test_a_gate_that_is_missed_says_which_classes_move():
     assert all(gate.note == "" for gate in others)
 
 
+def test_classes_whose_images_show_nothing_to_erase_are_not_named():
+    """Digits that lack a half are not looked at, so nothing is known of how they move."""
+    *_, last = gates(Causal("half_digits", "bottom"), [of(Sums(slice(0, 14)))], [], "digit_cnn", count=200)
+    assert (last.passed, last.note) == (False, "by class whole -1.000")
+
+
 @pytest.mark.parametrize(
     ("task", "setting", "wanted"),
     [

@@ -128,7 +128,7 @@ def residual() -> nn.Module:
                 norm.running_var.uniform_(0.5, 1.5)
                 norm.weight.data.uniform_(0.5, 1.5)
                 norm.bias.data.normal_(0, 0.1)
-                norm.eps = 0.0
+                norm.eps = 1e-300
     return net.eval()
 
 
@@ -317,7 +317,7 @@ class Normalised(nn.Module):
         if self.how == "affine":
             return self.net(images * (1 / self.std) - self.mean / self.std)
         if self.how == "batch norm":
-            return self.net(F.batch_norm(images, self.mean.flatten(), self.std.flatten().square(), eps=0.0))
+            return self.net(F.batch_norm(images, self.mean.flatten(), self.std.flatten().square(), eps=1e-300))
         if self.how == "by channel":
             return self.net(torch.stack([(images[:, c] - MEAN[c]) / STD[c] for c in range(3)], 1))
         return self.net(torchvision.transforms.functional.normalize(images, MEAN, STD))

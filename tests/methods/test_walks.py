@@ -116,7 +116,7 @@ def test_a_negative_bias_in_its_three_meanings(bias, wanted):
 
 
 def test_batch_norm_is_folded():
-    net = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1, eps=0), nn.Flatten()).double()
+    net = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1, eps=1e-300), nn.Flatten()).double()
     net[0].weight.data.fill_(2)
     net[0].bias.data.fill_(1)
     norm = net[1]

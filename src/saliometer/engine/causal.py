@@ -166,7 +166,8 @@ def gates(
 def _moved(causal: Causal, labels: Tensor, intact: Sequence[Tensor], bare: Sequence[Tensor]) -> str:
     """By class, of the seed that moves most: how far accuracy moves when N is erased, the three that move most."""
     one, other = max(zip(intact, bare, strict=True), key=lambda both: abs(_share(both[0]) - _share(both[1])))
-    by = {name: _share(other[labels == k]) - _share(one[labels == k]) for k, name in enumerate(causal.named)}
+    there = {name: labels == k for k, name in enumerate(causal.named) if (labels == k).any()}
+    by = {name: _share(other[some]) - _share(one[some]) for name, some in there.items()}
     most = sorted(by, key=lambda name: -abs(by[name]))[:3]
     said = f"by class {', '.join(f'{name} {by[name]:+.3f}' for name in most)}"
     return f"{said}; {LONE_CIRCLE}" if most[0] == "circle" else said

@@ -40,6 +40,8 @@ def convolved(
     bounds = [] if high == torch.inf else [low, high]
     bend = "none" if low == -torch.inf else "hardtanh" if bounds else "relu"
     convolution = torch.ops.mkldnn._convolution_pointwise
+    if added is not None and added.shape[2:].numel() == 1:  # PyTorch 2.11 fails: could not create a memory
+        return convolution(given, weight, bias, *how, "none", [], "").add_(added).clamp_(low, high)  # type: ignore[no-any-return]
     if added is None:
         return convolution(given, weight, bias, *how, bend, bounds, "")  # type: ignore[no-any-return]
     bend_after = None if bend == "none" else bend
