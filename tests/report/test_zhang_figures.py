@@ -149,7 +149,7 @@ def test_what_was_not_run_is_said():
     drawing = drawn(zhang_table_3, evidence([rows]))
     assert [axis["name"] for axis in drawing.charts[0].option["xAxis"]] == ["Sparseness ↑", "Complexity ↓", "EC ↓"]
     assert str(drawing.note).endswith("Not run: MS, AS.")
-    without = evidence(rows_of(keep=lambda cell: cell[3] not in ("rotation(45)", "crop(0.8)")))
+    without = evidence(rows_of(keep=lambda cell: cell[3] not in ("rotation(degrees=45)", "crop(area=0.8)")))
     drawing = drawn(zhang_table_4, without)
     assert [chart.title for chart in drawing.charts] == ["MixUp", "Resize"]
     assert str(drawing.note).endswith("Not run: Rotation, Crop.")
