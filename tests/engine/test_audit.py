@@ -366,6 +366,21 @@ def test_a_method_that_does_not_fit_is_left_out_under_all_and_fails_if_it_was_na
     assert not named.left_out
 
 
+def test_a_metric_that_shakes_images_out_of_a_rules_bounds_is_left_out_under_all(tmp_path, monkeypatch):
+    """Deep Taylor wants every image within [0, 1]; its other metrics are scored."""
+    given = {"metrics": ["sparseness", "max_sensitivity(draws=2)"], "controls": False}
+    unasked = [replace(one_method("deep_taylor"), unasked=True), one_method("gradient")]
+    monkeypatch.setattr(audit_module, "methods_asked", lambda *_: unasked)
+    found = saliometer.audit(network(), white(), out=tmp_path / "all", **given)
+    assert set(found.left_out) == {"deep_taylor, max_sensitivity"}
+    assert not found.failed
+    assert len(values(found, "sparseness", "deep_taylor")) == len(white())
+    monkeypatch.undo()
+    named = saliometer.audit(network(), white(), methods=["deep_taylor"], out=tmp_path / "named", **given)
+    assert set(named.failed) == {"deep_taylor, max_sensitivity"}
+    assert "noise added" in named.failed["deep_taylor, max_sensitivity"]
+
+
 def test_all_means_every_method_but_those_that_know_the_truth():
     names = {method.spec.name for method in methods_asked("all", "", False)}
     assert names == {name for name, entry in known_methods.items() if not entry.facts.control} | set(CONTROLS)

@@ -153,7 +153,7 @@ def test_the_library_measures_it_where_it_is_installed(tmp_path, monkeypatch):
     pytest.importorskip("art", reason="pip install 'saliometer[robust]'")
     monkeypatch.setattr(robust, "library_version", lambda: "1")
     card = robust.trained("simple-fr", tmp_path, condition=ROBUST, **TINY)
-    assert card["robust_accuracy_by_library"] == pytest.approx(card["robust_accuracy"], abs=0.1)  # other starts
+    assert card["robust_accuracy_by_library"] == pytest.approx(card["robust_accuracy"], abs=0.15)  # other starts
     assert "60 held out images" in card["library_attack"]
     assert json.loads(next(tmp_path.glob("*robust*.json")).read_text()) == card
 

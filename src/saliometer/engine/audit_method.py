@@ -33,8 +33,7 @@ def judge(work: Work, unit: Unit, method: Method | Made, samples: Samples, shelf
         found = attributions([method], work.answers, samples.batch)[method.label]
     if isinstance(found, Failure):
         put(work.run.failure(unit, method.label), found.traceback.encode())
-        left_out = isinstance(found.error, UnfitError) and isinstance(method, Method) and method.unasked
-        (work.outcome.left_out if left_out else work.outcome.failed).setdefault(method.label, found.message)
+        _lost(work, method, found).setdefault(method.label, found.message)
         return
     part = Part(work, unit, method if isinstance(method, Method) else method.as_method(), samples, found)
     part.keep_promise(timed.cost())
@@ -44,6 +43,12 @@ def judge(work: Work, unit: Unit, method: Method | Made, samples: Samples, shelf
     for comparison in () if made_elsewhere else owners or work.compared:
         part.compare(comparison)
     part.finish()
+
+
+def _lost(work: Work, method: Method | Made, failed: Failure) -> dict[str, str]:
+    """Where it is written down: what does not go together is left out, if nobody named the method."""
+    unfit = isinstance(failed.error, UnfitError) and isinstance(method, Method) and method.unasked
+    return work.outcome.left_out if unfit else work.outcome.failed
 
 
 @dataclass(eq=False)
@@ -108,7 +113,7 @@ class Part:
             self._fail(comparison.name, Failure.of(error))
 
     def _fail(self, metric: str, failed: Failure) -> None:
-        self.work.outcome.failed.setdefault(f"{self.method.label}, {metric}", failed.message)
+        _lost(self.work, self.method, failed).setdefault(f"{self.method.label}, {metric}", failed.message)
         self.broken.append(f"{metric}: {failed.traceback}")
 
     def finish(self) -> None:

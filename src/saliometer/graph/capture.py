@@ -364,7 +364,7 @@ class _Converter:
             return self._overwritten(node, target, name, args, kwargs)
         if name in LIKE:
             other: Any = node.args[1]
-            name, target, args = LIKE[name](args[0], other.meta["val"])
+            name, target, args = LIKE[name](args[0], other.meta.get("val", self.known[other]))
             return self._add(node, name, target, args, {}) if isinstance(args[0], Ref) else target(*args)
         if name == "einsum" and len(args[1]) == 2:
             return self._add(node, name, partial(_einsum, args[0]), tuple(args[1]), {})

@@ -19,6 +19,7 @@ from saliometer.graph import (
     Rules,
     Signals,
     Step,
+    UnfitError,
     family,
     gate_of,
     once,
@@ -217,7 +218,7 @@ def z_box(low: Tensor, high: Tensor) -> Part:
 def _within(activations: Tensor, least: Tensor, most: Tensor) -> None:
     wrong = (activations < least - 1e-4) | (activations > most + 1e-4)
     if bool(wrong.any()):
-        raise ValueError(
+        raise UnfitError(
             f"what enters the first layer reaches from {float(activations.min()):.3g} to "
             f"{float(activations.max()):.3g}, beyond the bounds {float(least.min()):.3g} to {float(most.max()):.3g} "
             "that this rule needs: say how images are normalised (explain's mean= and std=), or give pixels in [0, 1]; "
