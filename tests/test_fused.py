@@ -1,10 +1,13 @@
 """Our own kernels give what PyTorch's operations give; here they run in Triton's interpreter, without a GPU."""
 
+import inspect
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from packaging.version import Version
 from torch import Tensor, nn
 
 from saliometer import explain, fused, seeds
@@ -23,6 +26,10 @@ def kernels():
     pytest.importorskip("triton")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("this machine has a GPU: there they run as they are, and methods with them")
+    from triton.runtime import interpreter
+
+    if "int(self.handle.data)" in inspect.getsource(interpreter) and Version(np.__version__) >= Version("2.4"):
+        pytest.skip("this Triton's interpreter takes NumPy up to 2.3; on a GPU it takes any")
     from saliometer.fused import compiled
 
     return compiled

@@ -170,6 +170,17 @@ def test_what_is_wrong_is_said(words):
         checked_model(Then(WRONG[words]), IMAGE)
 
 
+@pytest.mark.parametrize("after", [lambda z: nn.functional.dropout(z, 0.5), lambda z: z + torch.rand_like(z)])
+def test_a_network_whose_eval_mode_leaves_something_to_chance_is_refused(after):
+    with pytest.raises(ValueError, match=r"other values for the same images twice .* wanted a model without chance"):
+        checked_model(Then(after), IMAGE)
+
+
+def test_rounding_that_differs_is_no_chance():
+    assert checked_model(Then(lambda z: z * (1 + 1e-5 * torch.rand(()))), IMAGE) == 4
+    assert checked_model(Then(torch.zeros_like), IMAGE) == 4
+
+
 def test_batch_norms_that_read_the_batch_are_told():
     assert oddities(nn.Sequential(nn.BatchNorm2d(3), nn.InstanceNorm2d(3))) == []
     [words] = oddities(nn.Sequential(nn.BatchNorm2d(3), nn.BatchNorm2d(3, track_running_stats=False)))

@@ -11,6 +11,7 @@ from saliometer.seeds import normal
 
 OUTPUTS = ("auto", "logit", "probability")
 NEAR = 1e-3  # how far a row of probabilities may be from a sum of 1
+REPEATS = 1e-3  # how far two passes of the same images may be apart, relative to the largest value
 WANTED = "wanted a tensor (images, classes) of logits"
 
 
@@ -76,6 +77,7 @@ def checked_model(net: nn.Module, image: Tensor, output: str = "auto") -> int:
     for values in net.parameters():  # one by one, for TorchScript takes no other way; copies of it are no leaves
         (values if values.is_leaf else values.detach_()).requires_grad_(False)
     given = _tried(net, probes(image))
+    _check_repeats(given, _tried(net, probes(image)))
     likely = looks_like_probability(given)
     if output == "auto" and likely:
         last = "sigmoid" if given.shape[1] == 1 else "softmax"
@@ -151,6 +153,18 @@ def _tried(net: nn.Module, images: Tensor) -> Tensor:
             "the model has fewer than two classes: a softmax over one output is always 1, its logarithm 0; remove it"
         )
     return given[given.isfinite().all(1)].double()  # strong noise may overflow, which is no fault
+
+
+def _check_repeats(once: Tensor, again: Tensor) -> None:
+    """Raise where chance has a part in what a network gives; rounding may differ from pass to pass."""
+    size = float(once.abs().max()) if once.numel() else 0.0
+    apart = float((once - again).abs().max()) if once.shape == again.shape and size else 0.0
+    if once.shape != again.shape or apart > REPEATS * size:
+        raise ValueError(
+            f"the model gives other values for the same images twice (up to {apart:.3g} apart, of at most {size:.3g}), "
+            "though it is in eval mode: wanted a model without chance, for scores would follow it. Is there a dropout "
+            "in its forward that does not ask self.training?"
+        )
 
 
 def shown(given: Any) -> str:
