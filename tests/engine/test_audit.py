@@ -375,6 +375,9 @@ def test_a_metric_that_shakes_images_out_of_a_rules_bounds_is_left_out_under_all
     assert set(found.left_out) == {"deep_taylor, max_sensitivity"}
     assert not found.failed
     assert len(values(found, "sparseness", "deep_taylor")) == len(white())
+    notes = {row["note"][:10] for row in found.rows.to_pylist() if row["metric"] == "max_sensitivity"}
+    assert "left out: " in notes
+    assert not any(note.startswith("failed") for note in notes)
     monkeypatch.undo()
     named = saliometer.audit(network(), white(), methods=["deep_taylor"], out=tmp_path / "named", **given)
     assert set(named.failed) == {"deep_taylor, max_sensitivity"}

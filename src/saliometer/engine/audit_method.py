@@ -87,9 +87,9 @@ class Part:
         for measure, scored, cost in measured(measures, self.method, self.found.maps, self.samples, shelf, self.said):
             metric = measure.entry.name
             if isinstance(scored, Failure):
-                self._fail(metric, scored)
+                fate = "left out" if self._fail(metric, scored) else "failed"
                 nothing = torch.full((len(self.samples),), float("nan"))
-                notes = [f"failed: {scored.message}"] * len(self.samples)
+                notes = [f"{fate}: {scored.message}"] * len(self.samples)
                 self.blocks.append(block(self.constant, metric, measure.definition, self.samples, nothing, notes))
                 continue
             for one in scored:
@@ -112,9 +112,12 @@ class Part:
         except Exception as error:
             self._fail(comparison.name, Failure.of(error))
 
-    def _fail(self, metric: str, failed: Failure) -> None:
-        _lost(self.work, self.method, failed).setdefault(f"{self.method.label}, {metric}", failed.message)
+    def _fail(self, metric: str, failed: Failure) -> bool:
+        """Whether it is only left out."""
+        lost = _lost(self.work, self.method, failed)
+        lost.setdefault(f"{self.method.label}, {metric}", failed.message)
         self.broken.append(f"{metric}: {failed.traceback}")
+        return lost is self.work.outcome.left_out
 
     def finish(self) -> None:
         """Write what was found; the rows come last, for with them the chunk is finished."""
